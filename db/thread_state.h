@@ -27,10 +27,10 @@ struct ThreadState {
 
   // The owning thread alone uses the members below.
   // The buffer in which the entry of a single update is built before it is copied to the log.
-  static constexpr uint64_t kMostStaged = 1024;  // bytes
-  alignas(kCacheLine) uint8_t staged[kCacheLine + kMostStaged];
+  static constexpr uint64_t kMaxStagedBytes = 1024;  // bytes
+  alignas(kCacheLine) uint8_t staged[kCacheLine + kMaxStagedBytes];
   // Room for the last line of an entry that begins at the latest possible offset in a line.
-  static_assert((kLastStart + kMostStaged + kCacheLine - 1) / kCacheLine * kCacheLine <= sizeof(staged));
+  static_assert((kLastStart + kMaxStagedBytes + kCacheLine - 1) / kCacheLine * kCacheLine <= sizeof(staged));
   LogWriter writer;
   Memtable::NodeBlock nodes;
   std::vector<Memtable::NodeBlock> family_nodes;  // of families other than the default one, by id
