@@ -56,8 +56,8 @@ Outcome DBImpl::Settle(Work work, const Status& status) noexcept {
     std::lock_guard lock(work_mutex_);
     if (background_error_.ok()) {
       try {
-        background_error_ = Status::ReadOnly("the database takes no more writes since an error: " + status.ToString() +
-                                             "; close it, mend the cause, and open it again");
+        background_error_ = Status::ReadOnly("the database takes no more writes after an error: " + status.ToString() +
+                                             "; close it, remove the cause, and open it again");
       } catch (const std::bad_alloc&) {
         background_error_ = std::move(out_of_memory_);
       }

@@ -13,7 +13,7 @@ namespace braiddb {
 
 // The number of keys per family that are remembered until a collapse takes them. Keys wait if readers hold old copies, or if the
 // family has no merge operator.
-static constexpr size_t kMostWaiting = MergeStats::kMostOperandKeys;
+static constexpr size_t kMaxWaitingKeys = MergeStats::kMostOperandKeys;
 
 // REQUIRES: compaction_mutex_
 void DBImpl::NoteOperandKeys(const Family& family, std::vector<std::string> keys) {
@@ -24,7 +24,7 @@ void DBImpl::NoteOperandKeys(const Family& family, std::vector<std::string> keys
   } else {
     std::move(keys.begin(), keys.end(), std::back_inserter(waiting));
   }
-  if (waiting.size() > kMostWaiting) waiting.resize(kMostWaiting);
+  if (waiting.size() > kMaxWaitingKeys) waiting.resize(kMaxWaitingKeys);
 }
 
 // REQUIRES: as RelocateSparse.

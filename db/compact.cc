@@ -17,18 +17,18 @@ namespace braiddb {
 namespace {
 
 // If the compaction thread has no work for this time, the database counts as idle.
-constexpr std::chrono::seconds kIdle{1};
+constexpr std::chrono::seconds kIdleTime{1};
 // The pause between two rounds while writers wait for space and no table is to be merged.
-constexpr std::chrono::milliseconds kHeldPause{1};
+constexpr std::chrono::milliseconds kSpacePollInterval{1};
 // The pause between two checks whether the readers have ended for which segments are kept.
-constexpr std::chrono::milliseconds kReaderPause{50};
+constexpr std::chrono::milliseconds kReaderPollInterval{50};
 // The time after which a postponed merge is tried again.
-constexpr std::chrono::seconds kUntilSpace{1};
+constexpr std::chrono::seconds kRetryInterval{1};
 // Writers count as paused if no memtable was flushed for kIntervals times the interval between the last two flushes. That time is
-// at least kShortestPause and at most kLongestPause.
+// at least kMinPause and at most kMaxPause.
 constexpr int kIntervals = 4;
-constexpr std::chrono::milliseconds kShortestPause{100};
-constexpr std::chrono::seconds kLongestPause{2};
+constexpr std::chrono::milliseconds kMinPause{100};
+constexpr std::chrono::seconds kMaxPause{2};
 
 // Resets *value to its default when the scope ends.
 template <class Value>
@@ -54,7 +54,7 @@ bool DBImpl::CompactionWanted() const {
   if (!postponed_merge_.ok()) return std::chrono::steady_clock::now() >= postponed_until_;
   const uint32_t tables = l0_count_.load(std::memory_order_acquire);  // of the family that has the most tables
   if (tables > 0 && SpaceIsShort()) return true;
-  // otherwise the tombstones would keep their memory
+  // Otherwise the tombstones would keep their memory.
   if (tables > 0 && RangesAreMany() && snapshots_.Oldest() == UINT64_MAX) return true;
   // If regions have a size limit, tables that wait may take most of a full region. Writers would then wait for one merge of all
   // tables.
@@ -78,7 +78,7 @@ bool DBImpl::WritersPause() const {
 
 std::chrono::steady_clock::time_point DBImpl::WritersPauseAt() const {
   using Duration = std::chrono::steady_clock::duration;
-  return last_flush_ + std::clamp<Duration>(kIntervals * flush_interval_, kShortestPause, kLongestPause);
+  return last_flush_ + std::clamp<Duration>(kIntervals * flush_interval_, kMinPause, kMaxPause);
 }
 
 // A merge that a close interrupts is resumed by the next open.
@@ -114,7 +114,7 @@ void DBImpl::CompactUntilStopped() {
       work_changed_.notify_all();
       compaction_idle_ = false;
       if (!more_to_account && !more_to_index && !more_to_filter && !more_to_sweep)
-        compaction_idle_ = !WaitForWork(&lock, kIdle) && WritersPause();
+        compaction_idle_ = !WaitForWork(&lock, kIdleTime) && WritersPause();
       if (compaction_idle_ && !FilterWanted() && (!tables_wait_for_index_ || resume_merge_) &&
           !moved_waits_.load(std::memory_order_relaxed) && !purge_waits_.load(std::memory_order_relaxed) &&
           !ranges_wait_.load(std::memory_order_relaxed)) {
@@ -174,18 +174,18 @@ void DBImpl::PostponeMerge(const Status& status) {
   Log("compaction: postponed: " + status.ToString());
   std::lock_guard lock(work_mutex_);
   postponed_merge_ = status;
-  postponed_until_ = std::chrono::steady_clock::now() + kUntilSpace;
+  postponed_until_ = std::chrono::steady_clock::now() + kRetryInterval;
 }
 
 // REQUIRES: compaction_mutex_
 Status DBImpl::PostponeAll() {
   const Status status = Status::NoSpace(
-      "region 0 has no room for a larger MANIFEST, without which nothing can be merged; free space on its file system, or open "
+      "region 0 has no room for a larger MANIFEST, so no merge can begin; free space on its file system, or open "
       "the database with a larger max_region_size");
   Log("compaction: postponed: " + status.ToString());
   std::lock_guard lock(work_mutex_);
   postponed_merge_ = status;
-  postponed_until_ = std::chrono::steady_clock::now() + kUntilSpace;
+  postponed_until_ = std::chrono::steady_clock::now() + kRetryInterval;
   return status;
 }
 
@@ -206,25 +206,25 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
     if (stopping_.load(std::memory_order_acquire) || CompactionWanted() || FilterWanted()) return true;
     if (scans_wait_.load(std::memory_order_acquire)) return true;
     if (waiting_for_room_.load(std::memory_order_acquire) > 0 && !write_failed_.load(std::memory_order_acquire)) {
-      work_changed_.wait_for(*lock, kHeldPause);
+      work_changed_.wait_for(*lock, kSpacePollInterval);
       return true;
     }
     if (held_writers_.load(std::memory_order_acquire) > 0 && IsHeldForSpace()) {
       // There may be something to relocate, or a memtable may become a table soon.
-      work_changed_.wait_for(*lock, kHeldPause);
+      work_changed_.wait_for(*lock, kSpacePollInterval);
       return true;
     }
-    if (at_most > kIdle && (ranges_wait_.load(std::memory_order_acquire) || purge_waits_.load(std::memory_order_acquire)))
+    if (at_most > kIdleTime && (ranges_wait_.load(std::memory_order_acquire) || purge_waits_.load(std::memory_order_acquire)))
       return true;
-    if (at_most > kIdle && segments_->has_deferred()) {
-      work_changed_.wait_for(*lock, kReaderPause);
+    if (at_most > kIdleTime && segments_->has_deferred()) {
+      work_changed_.wait_for(*lock, kReaderPollInterval);
       return true;
     }
     const auto now = std::chrono::steady_clock::now();
     if (now >= end) return false;
     auto until = end;
     const bool tables_wait = l0_count_.load(std::memory_order_acquire) > 0 && changing_.MergesByItself();
-    if (tables_wait) until = std::min(end, WritersPauseAt() > now ? WritersPauseAt() : now + kShortestPause);
+    if (tables_wait) until = std::min(end, WritersPauseAt() > now ? WritersPauseAt() : now + kMinPause);
     if (!postponed_merge_.ok()) until = std::min(end, std::max(now, postponed_until_));
     work_changed_.wait_until(*lock, until);
   }

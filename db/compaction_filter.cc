@@ -34,7 +34,7 @@ class CompactionFilterJob final : public EntryFilterSource {
     try {
       db_.Log(
           Format("compaction filter: %llu keys removed, %llu deleted, %llu values changed, %llu overtaken by writes; "
-                 "%llu kept since the filter threw, %llu since the write failed%s",
+                 "%llu kept because the filter threw, %llu because the write failed%s",
                  Number(removed_), Number(deleted_), Number(changed_), Number(overtaken_), Number(thrown_), Number(failed_),
                  first_failure_.empty() ? "" : (": " + first_failure_).c_str()));
     } catch (const std::bad_alloc&) {

@@ -27,8 +27,8 @@ constexpr uint32_t kRoundsForArenas = 1;
 constexpr uint32_t kRoundsForCache = 12;
 
 // Checks whether readers have left the old table, and the pause between two checks. Most readers leave within the first pauses.
-constexpr int kTurnsForReaders = 20;
-constexpr std::chrono::microseconds kReaderTurn{50};
+constexpr int kReaderChecks = 20;
+constexpr std::chrono::microseconds kReaderPause{50};
 
 uint64_t FirstCacheBytes(uint64_t most) {
   while (most > kFirstCacheBytes) most /= kCacheGrowth;
@@ -64,7 +64,7 @@ void DBImpl::GrowLookupCache() {
   if (!CacheWantsWork() && !cache_is_resized_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(cache_size_mutex_);
   if (!cache_is_resized_.load(std::memory_order_relaxed)) StartGrowth();
-  // otherwise a later call continues the resize
+  // Otherwise a later call continues the resize.
   if (cache_is_resized_.load(std::memory_order_relaxed)) (void)ContinueResize(false);
 }
 
@@ -106,11 +106,11 @@ bool DBImpl::ContinueResize(bool waits) try {
   for (int turn = 0;; ++turn) {
     epochs_.Reclaim();
     if (old_table_.load(std::memory_order_acquire) == OldTable::kLeft) break;
-    if (!waits && turn == kTurnsForReaders) {
+    if (!waits && turn == kReaderChecks) {
       resize_waits_.store(true, std::memory_order_relaxed);
       return false;
     }
-    std::this_thread::sleep_for(kReaderTurn);
+    std::this_thread::sleep_for(kReaderPause);
   }
   lookup_cache_->ReleaseOld();
   cache_share_.Give(resized_from_bytes_);

@@ -19,8 +19,8 @@ namespace braiddb {
 namespace {
 
 // The creation of a family waits at most this long for the purge of dropped families whose ids or space it needs.
-constexpr auto kMostWaitForPurge = std::chrono::seconds(5);
-constexpr auto kLookForPurge = std::chrono::milliseconds(1);
+constexpr auto kMaxWaitForPurge = std::chrono::seconds(5);
+constexpr auto kPurgePollInterval = std::chrono::milliseconds(1);
 
 Status Validate(const ColumnFamilyOptions& options, const std::string& name) {
   if (name.empty() || name.size() > kMaxFamilyName)
@@ -45,7 +45,7 @@ Family* DBImpl::FamilyOf(const ColumnFamilyHandle* handle, Status* status) const
   const auto* const known = static_cast<const FamilyHandle*>(handle);
   if (__builtin_expect(known != nullptr && known->db() == this, 1)) return known->family();
   *status = Status::InvalidArgument(handle == nullptr ? "the column family handle is null"
-                                                      : "the column family handle is of another database");
+                                                      : "the column family handle belongs to another database");
   return nullptr;
 }
 
@@ -150,7 +150,7 @@ Status DBImpl::FindFamilies(const std::vector<ColumnFamilyDescriptor>& descripto
     }
     if (listed.l1_kind != static_cast<uint8_t>(options.l1)) {
       return Status::InvalidArgument("column family '" + listed.name + "' was made with another l1 (" + NameOfL1(listed.l1_kind) +
-                                     "); open it with that");
+                                     "); open it with that kind");
     }
     Family* const family = NewFamily(listed.id, listed.number, listed.name, options);
     family->l1_entries.store(listed.l1_entries, std::memory_order_relaxed);
@@ -282,7 +282,7 @@ bool DBImpl::WaitForPurge(uint64_t forgotten, std::chrono::steady_clock::time_po
       const std::unique_lock lock(compaction_mutex_, std::try_to_lock);
       stepped = lock.owns_lock() && PurgeFamilies();
     }
-    if (!stepped) std::this_thread::sleep_for(kLookForPurge);
+    if (!stepped) std::this_thread::sleep_for(kPurgePollInterval);
   }
   return true;
 }
@@ -298,7 +298,7 @@ Status DBImpl::CreateAnyFamily(const ColumnFamilyOptions& options, const std::st
                                std::unique_ptr<ColumnFamilyHandle>* handle) try {
   handle->reset();
   if (fork_mark_.is_in_child()) return InChild();
-  const auto deadline = std::chrono::steady_clock::now() + kMostWaitForPurge;
+  const auto deadline = std::chrono::steady_clock::now() + kMaxWaitForPurge;
   std::unique_lock drop_lock(drop_mutex_);  // the name may belong to a family that is being dropped
   std::unique_lock lock(families_mutex_);
   for (;;) {
@@ -435,7 +435,7 @@ bool DBImpl::PurgeFamilies() try {
 }
 
 bool DBImpl::HasLeft(Family* family) {
-  // the records of its tombstones are deleted first, see SweepRanges
+  // The records of its tombstones are deleted first, see SweepRanges.
   if (family->ranges.load(std::memory_order_acquire) != nullptr) return false;
   // acquire: pairs with the release in the destructor of the last handle.
   if (family->leaving.load(std::memory_order_acquire) == 0 && family->handles.load(std::memory_order_acquire) == 0) {

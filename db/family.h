@@ -64,7 +64,7 @@ struct Family {
   // For a family with listed tables: every live entry with a smaller number is in the last level. 0: not known yet.
   // manifest_mutex_
   uint64_t merged_boundary = 0;
-  // the number of oldest tables of L0 that are being merged, and leave the view together; DBImpl::view_mutex_
+  // The number of oldest tables of L0 that are being merged, and leave the view together; DBImpl::view_mutex_.
   size_t merging_tables = 0;
   bool merges_orders = false;        // the merge reads one sorted run of all these tables, or creates it; DBImpl::view_mutex_
   std::atomic<bool> dropped{false};  // the family takes no writes, unless the drop fails

@@ -2,26 +2,20 @@
 // rebuilds it after an open, and when many of its keys no longer exist.
 //
 // WHY "NO" IS RIGHT  A get loads the view first and the filter second. It searches the tables of the view whose keys are not in
-// the
-//   filter (PmTable::in_filter) whatever the filter says. A filter in use has every key that the other tables or the last level
-//   can
-//   answer for:
+//   the filter (PmTable::in_filter) whatever the filter says. A filter in use has every key that the other tables or the last
+//   level can answer for:
 //   - Tables that merges take by themselves: the merge adds the keys that come to the last level to the filter in use, and to the
 //     filter that is being built. It does so before the view without these tables is installed. The steps of a rebuild run
-//     between
-//     merges. So the key of every entry that is linked in the last level, tombstones and hidden versions included, is in the
-//     filter
-//     in use. While no filter is being built, the merge of the braided skiplist skips keys that the level already has.
+//     between merges. So the key of every entry that is linked in the last level, tombstones and hidden versions included, is in
+//     the filter in use. While no filter is being built, the merge of the braided skiplist skips keys that the level already has.
 //   - Other tables that were flushed since the rebuild began: the flush adds their keys to both filters before it installs the
 //     table. It holds filter_mutex_ from before its first key until the table is in the view. So a rebuild begins before the
-//     flush
-//     adds keys, or finds the table in the view.
+//     flush adds keys, or finds the table in the view.
 //   - Other tables that were in the view when the rebuild began, such as restored tables: the rebuild walks them under a pin.
 //   - The last level: the rebuild walks it afterwards, one family after the other. Families that are created during the walk add
 //     entries by merges only. A walk meets all entries that were in the level when the walk began, except for those that a merge
 //     removes during the walk. If a newer version replaced such an entry, that version has the same key and came from a table. If
-//     a
-//     tombstone removed it, the key exists only for snapshots that the merge did not know, and there are none.
+//     a tombstone removed it, no reader needs the entry: the merge keeps every version that a registered snapshot sees.
 #include <algorithm>
 #include <utility>
 
@@ -35,9 +29,9 @@ namespace {
 
 // Entries that one step adds, and entries between two checks whether the database is being closed.
 constexpr uint64_t kEntriesPerStep = 1 << 14;
-constexpr uint64_t kEntriesPerStop = 1 << 12;
+constexpr uint64_t kEntriesPerCheck = 1 << 12;
 // A filter has room for at least this number of keys beyond the present ones, so that a growing database has few parts.
-constexpr uint64_t kLeastRoom = 1 << 20;
+constexpr uint64_t kMinRoom = 1 << 20;
 // Keys for which the first part of a filter has room. A second part costs each get another cache line, and doubles the rate of
 // false positives. The room is the number of keys that the lookup cache has room for, at most kUsualRoom, since small databases
 // have small caches.
@@ -76,7 +70,7 @@ bool DBImpl::FilterWanted() const {
 // REQUIRES: compaction_mutex_
 bool DBImpl::BuildFilter(std::chrono::steady_clock::duration at_least) try {
   if (filter_must_go_.exchange(false)) {
-    Log("dram_budget: the filter goes for inner nodes of the last level; gets of keys that are not there search all levels");
+    Log("dram_budget: inner nodes of the last level take the memory of the filter; gets of absent keys search all levels");
     GiveUpFilter();
     ReplaceFilter(nullptr);
   }
@@ -125,11 +119,11 @@ DBImpl::FilterStep DBImpl::BeginFilter() {
     usual = std::min(usual, KeyFilter::KeysOfFirstPart(options_.filter_bits_per_key, dram_.filter - in_use));
     const bool is_small = entries <= kSmallRoom / 2 && usual > kSmallRoom;
     filter_room_ = is_small ? kSmallRoom : UINT64_MAX;
-    const uint64_t keys = std::min(fit, is_small ? kSmallRoom : std::max(entries + entries / 4 + kLeastRoom, usual));
+    const uint64_t keys = std::min(fit, is_small ? kSmallRoom : std::max(entries + entries / 4 + kMinRoom, usual));
     filter = KeyFilter::Create(options_.filter_bits_per_key, keys, dram_.filter - in_use);
   }
   if (filter == nullptr) {
-    Log("filter: no room; gets of keys that are not there search all levels");
+    Log("filter: no room; gets of absent keys search all levels");
     return FilterStep::kFailed;
   }
   {
@@ -196,12 +190,12 @@ bool DBImpl::AddEntries(const KeyOrder& order, EntryCursor* cursor, uint64_t cou
   for (uint64_t i = 0;; ++i, cursor->NextKey()) {
     const LogEntry* const entry = cursor->entry();
     if (entry == nullptr) break;
-    if (i % kEntriesPerStop == 0 && stopping_.load(std::memory_order_acquire)) return false;
+    if (i % kEntriesPerCheck == 0 && stopping_.load(std::memory_order_acquire)) return false;
     const PmPtr place = regions_->Find(entry);
     if (!place || entry->height() > kMaxHeight ||
         !regions_->Holds(place + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8)) ||
         (before != nullptr && CompareEntries(order, *before, *entry) >= 0)) {
-      Log("filter: a list is damaged; gets of keys that are not there search all levels");
+      Log("filter: a list is damaged; gets of absent keys search all levels");
       return false;
     }
     if (i == count) break;

@@ -26,7 +26,7 @@ constexpr uint64_t kYoungRegionBytes = 4ull << 20;  // a region that is no large
 // the second otherwise. If a merge of sorted runs had to be given up, the limit doubles, up to the third.
 constexpr std::chrono::milliseconds kShortPause{5};
 constexpr std::chrono::milliseconds kLongPause{50};
-constexpr std::chrono::milliseconds kLongestPause{1000};
+constexpr std::chrono::milliseconds kMaxPause{1000};
 // The interval between two checks whether the database is idle.
 constexpr std::chrono::milliseconds kIdleRound{5000};
 // If a merge of sorted runs that a seemingly idle CPU allowed is given up, it is not tried again before this number of flushes.
@@ -118,7 +118,7 @@ void DBImpl::FlushUntilStopped() {
       if (!work_changed_.wait_for(lock, std::max(pause, given_up), wanted)) {
         lock.unlock();
         const bool is_done = MergeTableOrders(OrdersFor::kPause);
-        given_up = is_done ? std::chrono::milliseconds(0) : std::min(2 * std::max(pause, given_up), kLongestPause);
+        given_up = is_done ? std::chrono::milliseconds(0) : std::min(2 * std::max(pause, given_up), kMaxPause);
         for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {  // reclaims the sorted runs that were merged
         }
         lock.lock();
@@ -286,8 +286,7 @@ bool DBImpl::FinishCopies(FlushCopier* copies) {
 
 // Tells the lookup cache the addresses of the copies.
 // WHY THE CACHE HAS NO ORIGINAL WHEN ITS LOG IS RELEASED  The view already has the table of copies. A lookup that misses after
-//   the
-//   move finds the copy. A lookup that missed before the move does not fill the cache, because the move changed the bucket's
+//   the move finds the copy. A lookup that missed before the move does not fill the cache, because the move changed the bucket's
 //   word.
 // REQUIRES: manifest_mutex_, and no view leads to the originals any more.
 void DBImpl::MoveToCopies(const PmTable& table) {
@@ -322,7 +321,7 @@ void DBImpl::ReleaseFlushedLog(uint64_t boundary) {
 // REQUIRES: manifest_mutex_
 Status DBImpl::ReserveForTables(const ManifestState& state, const ManifestState& longer) {
   if (longer.tables.size() > MostListedTables(longer) && !state.tables.empty())
-    return Status::NoSpace("the MANIFEST lists enough tables");
+    return Status::NoSpace("the MANIFEST lists the largest possible number of tables");
   Status status = manifest_.Reserve(longer, Manifest::Room::kCopies);
   if (OutcomeOf(Work::kCheckpoint, status) != Outcome::kEndsWriting && state.tables.empty() && manifest_.Fits(longer))
     return Status::OK();
@@ -346,7 +345,7 @@ Status DBImpl::ListTables(ManifestState* state, std::vector<std::shared_ptr<PmTa
     for (; end < tables->size() && (*tables)[end]->id() == (*tables)[begin]->id(); ++end) {
       const PmTable& table = *(*tables)[end];
       const Family* const family = FindFamily(table.family());  // null: the family was purged
-      // the MANIFEST lists the family as dropped, without tables
+      // The MANIFEST lists the family as dropped, without tables.
       if (family == nullptr || family->is_gone.load(std::memory_order_acquire)) continue;
       longer.tables.push_back({table.id(), table.boundary(), table.entries, table.heads(), table.family()});
     }

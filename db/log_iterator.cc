@@ -12,8 +12,8 @@ namespace braiddb {
 namespace {
 
 Status IsGone(uint64_t next, uint64_t floor) {
-  return Status::NotFound("the log does not have sequence number " + std::to_string(next) +
-                          " any more: what was written up to number " + std::to_string(floor) + " may have been reclaimed");
+  return Status::NotFound("the log does not have sequence number " + std::to_string(next) + " any more: writes up to number " +
+                          std::to_string(floor) + " may have been reclaimed");
 }
 
 // Adds the deletion of a range as the user wrote it. The deletion of the record itself is not shown.

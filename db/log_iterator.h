@@ -1,21 +1,16 @@
 // LogIterator: merges the entries of all log segments by sequence number.
 //
 // A segment is written by one thread at a time and has ascending numbers, so the log is a set of sorted runs. The merge proceeds
-// in
-// windows: the first has everything that was written up to a bound, the next has what was written meanwhile, and so on.
+// in windows: the first has everything that was written up to a bound, the next has what was written meanwhile, and so on.
 //
 // WHY THE ITERATOR IS COMPLETE
 //   - Written entries: at the bound all writes are published (ChooseLogBound), so each is below used_bytes of its segment. A
-//     batch is
-//     never on both sides of the bound, since all its numbers are drawn at once.
+//     batch is never on both sides of the bound, since all its numbers are drawn at once.
 //   - Released segments: before a segment is retired, DBImpl::log_floor_ is raised to its last number. A thread that pins first
-//     and
-//     then loads the floor sees the raised floor, or the segment stays until the pin ends. Above the floor, every entry is where
-//     it
-//     was written.
+//     and then loads the floor sees the raised floor, or the segment stays until the pin ends. Above the floor, every entry is
+//     where it was written.
 //   - Segments that an earlier session released: the floor starts just below the log boundary, and no segment above the boundary
-//     is
-//     ever released.
+//     is ever released.
 // WHY NO ENTRY IS RETURNED TWICE  Copies of a relocation or a collapse have the numbers of other entries. Their segments are
 //   skipped; those of earlier sessions are below the floor.
 // WHY THE DATA IS RIGHT  An entry never changes except for its links, and its checksum is verified.

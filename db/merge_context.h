@@ -16,18 +16,18 @@ namespace braiddb {
 // Versions may be added in any order, and more than once. Settle sorts them.
 //
 // RUNS  All operands that a table has of the key may be added as one run. The table has every version with a sequence number of
-//       its
-//   run. Another version with such a number, found where a merge has linked the table's entries into the last level, is therefore
-//   part of the run already. A collapsed version has the number of the newest operand below all newer tables. In a run that is
-//   the
-//   newest operand.
+//   its run. Another version with such a number, found where a merge has linked the table's entries into the last level, is
+//   therefore part of the run already. A collapsed version has the number of the newest operand below all newer tables. In a run
+//   that is the newest operand.
 //
 // WHAT MAY BE MISSING  A merge replaces an operand by a collapsed version (compaction/collapse.h). It marks the operand as moved
 //   before it removes the base of the operand, and marks the base, too. So a reader whose view is older than the table of
-//   collapsed
-//   versions, and that misses a version for this reason, meets a mark. The reader then reads again in the current view. In that
-//   view
-//   the collapsed version is above all removed versions, so the reader need not check marks. [CC-50]
+//   collapsed versions, and that misses a version for this reason, meets a mark. The reader then reads again in the current view.
+//   In that view the collapsed version is above all removed versions, so the reader need not check marks. [CC-50]
+//
+// LIFETIME  The added entries must exist while Settle and Apply read them: a reader pins its view.
+//
+// THREAD SAFETY  None: one thread uses a context.
 class MergeContext {
  public:
   // `floor`: the largest number of a range tombstone that covers the key; 0 if there is none. Versions with smaller numbers are

@@ -26,7 +26,7 @@ namespace {
 
 constexpr uint32_t kMaxFilterBits = 64;
 
-constexpr double kLeastAmplification = 1.05;
+constexpr double kMinAmplification = 1.05;
 
 const char* PromiseOf(PersistMode mode) {
   switch (mode) {
@@ -93,7 +93,7 @@ Status Validate(const Options& options) {
     return Status::NotSupported("this version has no such Options::list_kind");
   if (options.filter_bits_per_key > kMaxFilterBits)
     return Status::InvalidArgument("Options::filter_bits_per_key must be 0 to 64");
-  if (options.max_space_amplification != 0 && !(options.max_space_amplification >= kLeastAmplification))
+  if (options.max_space_amplification != 0 && !(options.max_space_amplification >= kMinAmplification))
     return Status::InvalidArgument("Options::max_space_amplification must be at least 1.05, or 0 for no relocation");
   if (options.bound_space && options.max_space_amplification == 0)
     return Status::InvalidArgument("Options::bound_space needs relocation: Options::max_space_amplification must not be 0");
@@ -298,7 +298,7 @@ Status DBImpl::OpenStructures() {
   }
   if (manifest_state_.l1_kind != static_cast<uint8_t>(options_.l1)) {
     return Status::InvalidArgument("the database was made with Options::l1 " + NameOfL1(manifest_state_.l1_kind) +
-                                   "; open it with that");
+                                   "; open it with that kind");
   }
   options_.list_kind = manifest_state_.list_kind;
   options_.index_unified_logging = !manifest_state_.copying_flush;
@@ -514,7 +514,7 @@ void DBImpl::operator delete(DBImpl* db, std::destroying_delete_t) {
 DBImpl::~DBImpl() {
   Status ignored = Close();
   (void)ignored;  // the error is in the log; a caller that needs it calls Close
-  // if Close ran out of memory, the event thread still runs; its functions use members that are destroyed below
+  // If Close ran out of memory, the event thread still runs; its functions use members that are destroyed below.
   if (events_ != nullptr) events_->Stop();
   view_.store(nullptr);
   current_view_.reset();

@@ -1,12 +1,10 @@
 // Opening for reading only: an ordinary open of a private image of the files.
 //
 // WHY NOTHING CHANGES  The regions are mapped privately (RegionSet::OpenReadOnly). Recovery redoes, replays and links as always,
-//   and
-//   its stores stay in this process. The directory, LOCK and the parts are opened to read. The open writes no log and no options
-//   file.
+//   and its stores stay in this process. The directory, LOCK and the parts are opened to read. The open writes no log and no
+//   options file.
 // WHY NO OTHER PROCESS WRITES  Shared locks on LOCK and on the directory of each region exclude the exclusive locks of a writer.
-//   The
-//   exclusion is needed: pages into which this process has not stored are those of the file, so it would see parts of foreign
+//   The exclusion is needed: pages into which this process has not stored are those of the file, so it would see parts of foreign
 //   writes.
 // WHY NO THREAD WRITES  There is no flush thread and no compaction thread, and write_failed_ is set. Every write, flush and
 //   compaction checks this flag first.
@@ -51,8 +49,8 @@ Status DBImpl::FindFiles(const std::vector<ColumnFamilyDescriptor>& families) {
 
 Status DBImpl::CheckReplayed() const {
   if (access_ != Access::kReadMerely || replayed_entries_ == 0) return Status::OK();
-  return Status::Corruption("there are " + std::to_string(replayed_entries_) + " updates in the log that are to be replayed, " +
-                            "and error_if_wal_file_exists is set; open the database to write, and close it");
+  return Status::Corruption("the log has " + std::to_string(replayed_entries_) + " updates that must be replayed, " +
+                            "and error_if_wal_file_exists is set; open the database for writing, and close it");
 }
 
 void DBImpl::StartReading() {

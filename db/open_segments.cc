@@ -2,8 +2,7 @@
 //
 // GOAL    The part of a region that can be written does not depend on the number of threads that have ever written. A thread that
 //         finds no space continues in the open segment of a thread that has ended or is idle. A compaction seals such segments,
-//         so
-//         that it can relocate their live entries.
+//         so that it can relocate their live entries.
 // STEPS   of the thread that takes a segment:  1 disown the owner, by one store  2 fence  3 wait for the owner's write that was
 //         announced before, if there is one: until it is no longer announced, or the owner has opened another segment  4 in
 //         PersistMode::kPage, make the whole segment durable  5 append after used_bytes, or seal the segment.
@@ -12,9 +11,8 @@
 //         the write. If several threads disown one owner, one of them wins. A segment has one owner at a time, so its sequence
 //         numbers ascend: the next owner draws its numbers after 3.
 // CRASH   Media do not record the owner of a segment. Before 5 nothing is stored. The entries before used_bytes are durable
-//         before
-//         the next one is written: each write drains before it commits, except in kPage, where step 4 makes them durable. So the
-//         valid entries are a prefix, and no acknowledged entry follows a lost one. [CC-65]
+//         before the next one is written: each write drains before it commits, except in kPage, where step 4 makes them durable.
+//         So the valid entries are a prefix, and no acknowledged entry follows a lost one. [CC-65]
 // PROGRESS  The thread that waits in 3 has announced nothing, so no thread waits for it. It holds no lock that a write takes. A
 //         segment that was just taken is not taken again before two checks have found its owner idle, except as the last resort.
 #include <string>

@@ -14,16 +14,16 @@ namespace {
 // The delay of writers while too many memtables wait for their flush: nanoseconds per entry, doubled with each memtable over the
 // limit.
 constexpr uint64_t kDelayNs = 100;
-constexpr uint32_t kMostDoublings = 14;
+constexpr uint32_t kMaxDoublings = 14;
 // If the size of the last level sets the number of tables at which writers are throttled, the number is at most this: 579 MB of
 // DRAM, if the tables are full.
-constexpr double kMostTables = 256;
+constexpr double kMaxTables = 256;
 // A sleep of the maximum length is short enough to notice that the reason has ended. A longer delay is divided into several
 // sleeps.
-constexpr uint64_t kShortestSleepNs = 200'000;
-constexpr uint64_t kLongestSleepNs = 20'000'000;
+constexpr uint64_t kMinSleepNs = 200'000;
+constexpr uint64_t kMaxSleepNs = 20'000'000;
 // The largest delay of one thread, whatever the size of its batches.
-constexpr uint64_t kMostOwedNs = 1'000'000'000;
+constexpr uint64_t kMaxDelayNs = 1'000'000'000;
 // A batch of at least 1/kLargeBatch of a memtable waits while more than max_immutable_memtables memtables wait. Any other write
 // waits while more than twice that number and two wait.
 constexpr uint64_t kLargeBatch = 8;
@@ -34,7 +34,7 @@ constexpr uint64_t kLargeBatch = 8;
 // the same speed. The last loop bounds the queue, which large batches or many threads could otherwise outrun. With a DRAM budget
 // the bound is what counts, so each write sleeps.
 void DBImpl::DelayWrite(ThreadState* thread, uint64_t entries) {
-  // a callback during a close: the flush thread ends, and no longer shortens the queue
+  // A callback during a close: the flush thread ends, and no longer shortens the queue.
   if (stopping_.load(std::memory_order_acquire)) return;
   const auto over = [this] {
     const uint32_t waiting = immutable_count_.load(std::memory_order_relaxed);
@@ -43,7 +43,7 @@ void DBImpl::DelayWrite(ThreadState* thread, uint64_t entries) {
   if (dram_.is_set()) {
     SleepForWrites(thread, 1000 * std::min<uint64_t>(1000, 20ull << std::min(over(), 6u)));
   } else {
-    thread->owed_ns = std::min(kMostOwedNs, thread->owed_ns + entries * (kDelayNs << std::min(over(), kMostDoublings)));
+    thread->owed_ns = std::min(kMaxDelayNs, thread->owed_ns + entries * (kDelayNs << std::min(over(), kMaxDoublings)));
     PayOwed(thread, [&] { return over() > 0; });
   }
   const bool is_large = entries * kLargeBatch >= options_.memtable_max_entries;
@@ -51,16 +51,16 @@ void DBImpl::DelayWrite(ThreadState* thread, uint64_t entries) {
   const auto is_open = [this] {
     return !write_failed_.load(std::memory_order_acquire) && !stopping_.load(std::memory_order_acquire);
   };
-  while (over() > most && is_open()) SleepForWrites(thread, kShortestSleepNs);
+  while (over() > most && is_open()) SleepForWrites(thread, kMinSleepNs);
 }
 
-// Sleeps for the delay that the thread has accumulated. Delays below kShortestSleepNs are kept for later, since a shorter sleep
+// Sleeps for the delay that the thread has accumulated. Delays below kMinSleepNs are kept for later, since a shorter sleep
 // takes longer than asked. When the reason has ended, the rest is forgiven, except for less than one sleep.
 template <class IsLate>
 void DBImpl::PayOwed(ThreadState* thread, const IsLate& is_late) const {
-  while (thread->owed_ns >= kShortestSleepNs) {
-    thread->owed_ns -= std::min(thread->owed_ns, SleepForWrites(thread, std::min(kLongestSleepNs, thread->owed_ns)));
-    if (!is_late()) thread->owed_ns = std::min(thread->owed_ns, kShortestSleepNs - 1);
+  while (thread->owed_ns >= kMinSleepNs) {
+    thread->owed_ns -= std::min(thread->owed_ns, SleepForWrites(thread, std::min(kMaxSleepNs, thread->owed_ns)));
+    if (!is_late()) thread->owed_ns = std::min(thread->owed_ns, kMinSleepNs - 1);
   }
 }
 
@@ -71,7 +71,7 @@ double DBImpl::SlowdownTables() const {
   const double least = changing_.SlowdownTrigger();
   if (changing_.l0_slowdown_writes_trigger.load(std::memory_order_relaxed) != 0) return least;
   const auto entries = static_cast<double>(counters_.l1_entries.load(std::memory_order_relaxed));
-  return std::max(least, std::min(kMostTables, entries / static_cast<double>(options_.memtable_max_entries)));
+  return std::max(least, std::min(kMaxTables, entries / static_cast<double>(options_.memtable_max_entries)));
 }
 
 // The number of tables in L0, as one family would have them. With one family it is the family's number. With several families,
@@ -112,7 +112,7 @@ void DBImpl::PaceWrites(ThreadState* thread) {
     return changing_.MergesByItself() && L0Pressure(slowdown) > slowdown;
   };
   if (!is_late()) return;
-  thread->owed_ns = std::min(kMostOwedNs, thread->owed_ns + static_cast<uint64_t>(entries * PaceNs()));
+  thread->owed_ns = std::min(kMaxDelayNs, thread->owed_ns + static_cast<uint64_t>(entries * PaceNs()));
   PayOwed(thread, is_late);
 }
 

@@ -71,9 +71,11 @@ Status CheckOldPlace(const RegionSetOptions& options) {
     };
     if (options.region_paths.empty() || absolute(noted) == absolute(options.region_paths)) return Status::OK();
   }
-  return Status::InvalidArgument("Options::region_paths names " + options.region_paths[0] +
-                                 ", which holds a region already, but nothing in " + options.database_path +
-                                 " says that it is of this database; name other directories, or open the database that it is of");
+  return Status::InvalidArgument(
+      "Options::region_paths names " + options.region_paths[0] + ", which holds a region already, but no file in " +
+      options.database_path +
+      " says that the region belongs to this database; name other directories, or open the database that "
+      "the region belongs to");
 }
 
 }  // namespace
@@ -84,7 +86,7 @@ Status DBImpl::JudgePlace(bool* exists) {
   if (Status status = DatabaseFile::Read(path_, &state, &place_); !status.ok()) return status;
   if (state == DatabaseState::kDestroying) {
     return Status::InvalidArgument("the removal of the database in " + path_ +
-                                   " is not complete; finish it with DB::Destroy, then a new one can be made");
+                                   " is not complete; finish the removal with DB::Destroy, then create a new database");
   }
   if (state == DatabaseState::kNone) place_ = DatabaseFile();
   *exists = state == DatabaseState::kWhole || (state == DatabaseState::kNone && RegionSet::Exists(MakeRegionOptions()));

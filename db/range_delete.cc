@@ -35,7 +35,8 @@ Status RangeUpdate::Add(uint32_t family, Slice begin, Slice end, size_t update, 
     return Status::InvalidArgument("a bound of a range has more than 65537 bytes");
   Family* const known = db_.FindFamily(family);
   if (known == nullptr)
-    return Status::InvalidArgument("the batch writes to column family " + std::to_string(family) + ", which there is not");
+    return Status::InvalidArgument("the batch writes to column family " + std::to_string(family) +
+                                   ", which does not exist; create the family, or take its updates out of the batch");
   if (known->is_hidden) {
     return Status::InvalidArgument("the batch deletes a range of column family " + std::to_string(family) +
                                    ", which holds the database's own records; take this update out of the batch");
@@ -116,9 +117,9 @@ void RangeUpdate::End() {
 // records, if nothing else waits for a merge. A snapshot may keep all tombstones, so beside a snapshot the wait is short.
 // Tombstones of dropped families whose handles exist are not waited for.
 void DBImpl::WaitForRanges(ThreadState* thread) {
-  constexpr uint64_t kWaitNs = 500'000;
-  constexpr uint64_t kMostNs = 5'000'000'000;
-  constexpr uint64_t kMostNsBesideSnapshots = 100'000'000;
+  constexpr uint64_t kPollNs = 500'000;
+  constexpr uint64_t kMaxWaitNs = 5'000'000'000;
+  constexpr uint64_t kMaxWaitNsWithSnapshot = 100'000'000;
   // Bytes of tombstones of dropped families that have handles: they are not forgotten before the handles end.
   const auto held_bytes = [this] {
     uint64_t sum = 0;
@@ -139,7 +140,7 @@ void DBImpl::WaitForRanges(ThreadState* thread) {
            bytes - std::min(bytes, held_bytes()) > dram_.ranges;
   };
   for (uint64_t waited = 0; is_over();) {
-    if (waited >= (snapshots_.Oldest() == UINT64_MAX ? kMostNs : kMostNsBesideSnapshots)) break;
+    if (waited >= (snapshots_.Oldest() == UINT64_MAX ? kMaxWaitNs : kMaxWaitNsWithSnapshot)) break;
     BRAIDDB_SYNC_POINT("DBImpl::WaitForRanges");
     const Memtable* active = nullptr;
     {
@@ -149,7 +150,7 @@ void DBImpl::WaitForRanges(ThreadState* thread) {
       if (is_written && is_first) active = active_.load(std::memory_order_relaxed);
     }
     if (active != nullptr) TryRotateMemtable(active);
-    waited += SleepForWrites(thread, kWaitNs);
+    waited += SleepForWrites(thread, kPollNs);
   }
 }
 
@@ -221,7 +222,7 @@ Status DBImpl::LoadRanges() {
     const uint64_t sequence = static_cast<const DBIterator*>(records.get())->sequence();
     if (!RangeRecord::Parse(records->key(), records->value(), sequence, &id, tombstone.get()) || id >= kMaxFamilies) {
       return Status::Corruption(
-          "the record of a range that was deleted is damaged; restore the database from a copy, or save what is intact with "
+          "the record of a deleted range is damaged; restore the database from a copy, or save what is intact with "
           "braiddb repair");
     }
     next_range_record_.store(std::max(next_range_record_.load(), tombstone->record + 1));

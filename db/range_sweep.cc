@@ -13,13 +13,13 @@ namespace braiddb {
 namespace {
 
 // The number of entries of the last level that one step passes: some tenths of a second, during which merges wait. The search for
-// the begin of a range costs as much as kEntriesOfSearch entries.
-constexpr size_t kSweptAtOnce = kCrashTest ? 24 : 256 << 10;
-constexpr size_t kEntriesOfSearch = kCrashTest ? 1 : 16;
+// the begin of a range costs as much as kSearchCostEntries entries.
+constexpr size_t kEntriesPerStep = kCrashTest ? 24 : 256 << 10;
+constexpr size_t kSearchCostEntries = kCrashTest ? 1 : 16;
 // The number of records that one write deletes.
-constexpr size_t kRecordsAtOnce = kCrashTest ? 4 : 1024;
+constexpr size_t kRecordsPerWrite = kCrashTest ? 4 : 1024;
 // If nothing else is written, a tombstone stays in the memtable for about this time at most.
-constexpr std::chrono::seconds kLongestInMemtable{2};
+constexpr std::chrono::seconds kMaxTimeInMemtable{2};
 
 }  // namespace
 
@@ -128,7 +128,7 @@ void DBImpl::RotateForRanges(bool in_memtable) {
   if (!in_memtable || !range_in_memtable_) {
     range_in_memtable_ = in_memtable;
     range_in_memtable_since_ = now;
-  } else if (now - range_in_memtable_since_ >= kLongestInMemtable) {
+  } else if (now - range_in_memtable_since_ >= kMaxTimeInMemtable) {
     TryRotateMemtable(active_.load(std::memory_order_seq_cst));
     range_in_memtable_ = false;
   }
@@ -148,15 +148,15 @@ Status DBImpl::SweepStretches() {
     const auto is_before = [&](Slice bound) {
       return cursor->entry() != nullptr && family->order.Compare(cursor->entry()->key(), bound) < 0;
     };
-    for (size_t entries = 0; next < round.stretches.size() && entries < kSweptAtOnce; ++next) {
+    for (size_t entries = 0; next < round.stretches.size() && entries < kEntriesPerStep; ++next) {
       const Slice end = round.stretches[next].second;
       const Slice begin = next == round.next && round.position ? Slice(*round.position) : round.stretches[next].first;
       cursor->Seek(SearchKey(family->order, begin, kMaxSequence));
-      entries += kEntriesOfSearch;
+      entries += kSearchCostEntries;
       if (is_before(end)) swept.emplace_back(begin, end);
       for (; is_before(end); cursor->Next()) {
         // All versions of one key are swept by one step.
-        if (++entries > kSweptAtOnce && family->order.Compare(cursor->entry()->key(), begin) > 0) {
+        if (++entries > kEntriesPerStep && family->order.Compare(cursor->entry()->key(), begin) > 0) {
           stop.emplace(cursor->entry()->key());
           break;
         }
@@ -203,8 +203,8 @@ Status DBImpl::EndRangeRound() {
 }
 
 Status DBImpl::DeleteRangeRecords(const std::vector<std::string>& keys) {
-  for (size_t begin = 0; begin < keys.size(); begin += kRecordsAtOnce) {
-    const size_t count = std::min(kRecordsAtOnce, keys.size() - begin);
+  for (size_t begin = 0; begin < keys.size(); begin += kRecordsPerWrite) {
+    const size_t count = std::min(kRecordsPerWrite, keys.size() - begin);
     if (Status status = DeleteInBackground(range_family_.load(), {&keys[begin], count}); !status.ok()) return status;
   }
   return Status::OK();

@@ -301,7 +301,8 @@ std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vect
   std::vector<Status> statuses(keys.size());
   values->resize(keys.size());
   if (families.size() != keys.size()) {
-    statuses.assign(keys.size(), Status::InvalidArgument("as many column families as keys have to be given"));
+    statuses.assign(keys.size(), Status::InvalidArgument(
+                                     "the numbers of column families and keys differ; give one column family for each key"));
     return statuses;
   }
   std::vector<const Family*> known;

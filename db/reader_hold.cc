@@ -66,7 +66,7 @@ bool ReaderHolds::IsExpired(int64_t byte, uint64_t bytes_in_use) {
   int64_t limit_ms = kHoldMs + static_cast<int64_t>(bytes_in_use / kBytesReadPerMs);
   BRAIDDB_SYNC_POINT_ARG("ReaderHolds::IsExpired", &limit_ms);
   const Clock::time_point now = Clock::now();
-  // most seen holds have ended; a hold that has not starts its time again
+  // Most seen holds have ended; a hold that has not starts its time again.
   if (seen_.size() > kMaxSeen && !seen_.contains(byte)) seen_.erase(seen_.begin());
   if (now - seen_.try_emplace(byte, now).first->second < std::chrono::milliseconds(limit_ms)) return false;
   expired_.insert(seen_.extract(byte));

@@ -15,7 +15,7 @@ bool DBImpl::AccountOneSegment() {
     uint64_t entries = 0;
     uint64_t dead = 0;
     uint64_t dead_bytes = 0;
-    // by family: keys with operands that an earlier session has not collapsed
+    // By family: keys with operands that an earlier session has not collapsed.
     std::map<uint32_t, std::vector<std::string>> operands;
     while (const LogEntry* entry = reader.NextTrusted()) {
       ++entries;
@@ -57,7 +57,7 @@ void DBImpl::ReclaimSegments() {
     LogReader reader(*segment, segment->sealed_bytes());
     while (const LogEntry* entry = reader.NextTrusted()) {
       if (!entry->is_obsolete()) {
-        Log("reclaim: a segment's counters and marks disagree; it is kept");
+        Log("reclaim: a segment's counters and marks disagree; the segment is kept");
         segment->dead_entries.store(0, std::memory_order_relaxed);
         return;
       }

@@ -27,7 +27,7 @@ namespace {
 // Tables are indexed together up to this number of entries. A larger table is indexed alone.
 constexpr uint64_t kEntriesTogether = 1 << 18;
 // The number of entries between two checks whether the database is being closed.
-constexpr uint64_t kEntriesPerStop = 1 << 10;
+constexpr uint64_t kEntriesPerCheck = 1 << 10;
 
 }  // namespace
 
@@ -65,7 +65,7 @@ std::shared_ptr<const TableOrder> DBImpl::WalkTable(const PmTable& table, L0Inde
   cursor.SeekToFirst();
   for (uint64_t i = 0; cursor.entry() != nullptr; ++i, cursor.Next()) {
     const LogEntry* const entry = cursor.entry();
-    if (i % kEntriesPerStop == 0 && stopping_.load(std::memory_order_acquire)) return nullptr;
+    if (i % kEntriesPerCheck == 0 && stopping_.load(std::memory_order_acquire)) return nullptr;
     const PmPtr place = regions_->Find(entry);
     if (!place || entry->height() > kMaxHeight ||
         !regions_->Holds(place + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8)) ||

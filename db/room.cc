@@ -19,13 +19,13 @@
 namespace braiddb {
 namespace {
 
-constexpr uint64_t kLookNs = 300'000;
-constexpr int64_t kDryMs = 1000;
+constexpr uint64_t kCheckIntervalNs = 300'000;
+constexpr int64_t kRefusalMs = 1000;
 // A round may have been under way when the writer arrived, so two rounds must end.
 constexpr uint64_t kRounds = 2;
 // Readers that are about to leave may still use relocated originals.
-constexpr int kTurnsForReaders = 50;
-constexpr std::chrono::microseconds kReaderTurn{200};
+constexpr int kReaderChecks = 50;
+constexpr std::chrono::microseconds kReaderPause{200};
 
 int64_t NowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -38,7 +38,7 @@ uint64_t DBImpl::RoomState() const { return segments_->recycled_count() + next_s
 Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot) {
   const int64_t begin = NowMs();
   const bool was_dry =
-      dry_state_.load(std::memory_order_acquire) == RoomState() && begin - dry_ms_.load(std::memory_order_relaxed) < kDryMs;
+      dry_state_.load(std::memory_order_acquire) == RoomState() && begin - dry_ms_.load(std::memory_order_relaxed) < kRefusalMs;
   const auto reserve = [&](Idleness least) {
     Status refused = ReserveElsewhere(thread, bytes, use, slot);
     if (!refused.IsNoSpace()) return refused;
@@ -52,7 +52,7 @@ Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, Lo
   Status status;
   uint64_t released = UINT64_MAX;  // a segment may have been released just before
   for (;;) {
-    SleepForWrites(thread, kLookNs);
+    SleepForWrites(thread, kCheckIntervalNs);
     const uint64_t now = segments_->recycled_count();
     const bool is_over = dry_rounds_.load(std::memory_order_acquire) >= dry + kRounds ||
                          NowMs() - begin >= static_cast<int64_t>(options_.no_space_timeout_ms) ||
@@ -89,7 +89,7 @@ void DBImpl::ServeRoom() {
 bool DBImpl::MakeRoom() try {
   BRAIDDB_SYNC_POINT("DBImpl::MakeRoom");
   const uint64_t released = segments_->recycled_count();
-  for (int turn = 0; !ReleaseMoved() && turn < kTurnsForReaders; ++turn) std::this_thread::sleep_for(kReaderTurn);
+  for (int turn = 0; !ReleaseMoved() && turn < kReaderChecks; ++turn) std::this_thread::sleep_for(kReaderPause);
   epochs_.Reclaim();
   if (segments_->recycled_count() != released) return true;
   if (oldest_l0_id_.load(std::memory_order_acquire) != UINT64_MAX || resume_merge_.load(std::memory_order_acquire)) {
@@ -127,7 +127,7 @@ bool DBImpl::RelocateForRoom() {
 
 bool DBImpl::FlushForRoom() {
   if (immutable_count_.load(std::memory_order_acquire) > 0) {
-    std::this_thread::sleep_for(kReaderTurn);
+    std::this_thread::sleep_for(kReaderPause);
     return true;
   }
   const Memtable* active = nullptr;

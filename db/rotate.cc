@@ -12,16 +12,16 @@ namespace braiddb {
 namespace {
 
 // An arena of less than this does not use huge pages.
-constexpr uint64_t kLargeArena = 4ull << 20;
+constexpr uint64_t kHugePageArenaBytes = 4ull << 20;
 // A memtable begins with room for this number of entries, or for the number that its predecessor had, if that is larger.
-constexpr uint64_t kFewEntries = 1024;
+constexpr uint64_t kInitialEntries = 1024;
 // Bytes of a node, its share of a hash table or of a skiplist's tower, and the unused ends of blocks.
 constexpr uint64_t kBytesPerEntry = 96;
-constexpr uint64_t kLeastArena = 256ull << 10;
+constexpr uint64_t kMinArenaBytes = 256ull << 10;
 // Creating a smaller arena takes less time than zeroing a kept one.
-constexpr uint64_t kLeastKeptArena = 1ull << 20;
+constexpr uint64_t kMinKeptArenaBytes = 1ull << 20;
 
-uint64_t FirstArenaBytes(uint64_t entries) { return std::max(kLeastArena, entries * kBytesPerEntry); }
+uint64_t FirstArenaBytes(uint64_t entries) { return std::max(kMinArenaBytes, entries * kBytesPerEntry); }
 
 // The number of shards of a memtable. Every lookup searches all shards, so there are few.
 constexpr uint32_t kMaxShards = 4;
@@ -60,14 +60,14 @@ bool DBImpl::Charge(ThreadState* thread, Memtable* memtable) {
 
 std::unique_ptr<Arena> DBImpl::CreateArena(uint64_t entries) {
   const uint64_t bytes = FirstArenaBytes(entries);
-  return Arena::Create(bytes >= kLargeArena, bytes);
+  return Arena::Create(bytes >= kHugePageArenaBytes, bytes);
 }
 
 uint64_t DBImpl::ExpectedEntries(const Memtable* before) const {
   const uint64_t size = changing_.memtable_size.load(std::memory_order_relaxed);
   const uint64_t most = std::min(options_.memtable_max_entries, size / LogEntrySize(1, 0, 0));
   const uint64_t had = before == nullptr ? 0 : before->entry_count.load(std::memory_order_relaxed);
-  return std::min(most, std::max(kFewEntries, had));
+  return std::min(most, std::max(kInitialEntries, had));
 }
 
 std::shared_ptr<Memtable> DBImpl::NewMemtable(const Memtable* before) {
@@ -89,7 +89,7 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable(const Memtable* before) {
   return std::shared_ptr<Memtable>(memtable.release(), [this](Memtable* dying) {
     std::unique_ptr<Arena> back = dying->TakeArena();
     delete dying;
-    if (back->first_bytes() < kLeastKeptArena) return;
+    if (back->first_bytes() < kMinKeptArenaBytes) return;
     back->Reset(KeptArenaBytes());
     std::lock_guard lock(arenas_mutex_);
     if (arenas_.size() < KeptArenas()) arenas_.push_back(std::move(back));
@@ -118,9 +118,9 @@ Status DBImpl::ChooseMemtable(ThreadState* thread, Memtable* set, uint32_t famil
   *nodes = &thread->family_nodes[family];
   *memtable = set->Of(family);
   if (*memtable == nullptr) {
-    std::unique_ptr<Arena> arena = CreateArena(kFewEntries);
+    std::unique_ptr<Arena> arena = CreateArena(kInitialEntries);
     std::unique_ptr<Memtable> fresh;
-    if (arena != nullptr) fresh = MakeMemtable(set->id(), known->order, std::move(arena), kFewEntries);
+    if (arena != nullptr) fresh = MakeMemtable(set->id(), known->order, std::move(arena), kInitialEntries);
     if (fresh == nullptr) return Status::MemoryLimit("no address space for a memtable");
     *memtable = set->Adopt(family, std::move(fresh));
   }

@@ -4,7 +4,7 @@
 //   search finds no table to merge and nothing to relocate, and no memtable is about to become a table, the writers continue
 //   until it has freed space again. The writes fill a table, which is merged at once. Errors, a close,
 //   SetOptions(disable_auto_compaction) and the beginning of a CompactRange also end the waits. As a last resort, waits end after
-//   kLongestNs without a search.
+//   kMaxWaitNs without a search.
 // WHY THE BOUND HOLDS  The limit is computed by each search. An open and the end of a CompactRange compute it themselves: the
 //   compaction thread may sleep, or wait for a CPU, and until its next search writers would have no valid limit.
 #include <algorithm>
@@ -17,16 +17,16 @@
 namespace braiddb {
 namespace {
 
-constexpr uint64_t kLookNs = 200'000;
+constexpr uint64_t kCheckIntervalNs = 200'000;
 // The longest wait without a search of the compaction thread. Another thread may hold compaction_mutex_ and wait for this very
 // write.
-constexpr uint64_t kLongestNs = 10'000'000'000;
+constexpr uint64_t kMaxWaitNs = 10'000'000'000;
 // Readers that are about to leave may still use relocated originals.
-constexpr int kTurnsForReaders = 10;
-constexpr std::chrono::microseconds kReaderTurn{100};
+constexpr int kReaderChecks = 10;
+constexpr std::chrono::microseconds kReaderPause{100};
 constexpr uint64_t kMemtablesInSlack = 16;
 // The part of the slack that is kept free, at most, in sixteenths.
-constexpr uint64_t kMostFree = 9;
+constexpr uint64_t kMaxFreeSixteenths = 9;
 
 }  // namespace
 
@@ -72,8 +72,8 @@ void DBImpl::HoldForSpace(ThreadState* thread) {
   held_writers_.fetch_add(1, std::memory_order_acq_rel);
   NotifyWork();
   uint64_t looks = space_looks_.load(std::memory_order_acquire);
-  for (uint64_t waited = 0; waited < kLongestNs && IsHeldForSpace();) {
-    waited += SleepForWrites(thread, kLookNs);
+  for (uint64_t waited = 0; waited < kMaxWaitNs && IsHeldForSpace();) {
+    waited += SleepForWrites(thread, kCheckIntervalNs);
     const uint64_t now = space_looks_.load(std::memory_order_acquire);
     if (now != std::exchange(looks, now)) waited = 0;
   }
@@ -105,7 +105,7 @@ uint64_t DBImpl::BytesNotMerged() const {
 // REQUIRES: compaction_mutex_, or that no other thread exists yet.
 void DBImpl::LookAtSpace(bool gained) {
   const bool is_held = held_writers_.load(std::memory_order_acquire) > 0;
-  for (int turn = 0; is_held && !ReleaseMoved() && turn < kTurnsForReaders; ++turn) std::this_thread::sleep_for(kReaderTurn);
+  for (int turn = 0; is_held && !ReleaseMoved() && turn < kReaderChecks; ++turn) std::this_thread::sleep_for(kReaderPause);
   uint64_t space = 0;
   uint64_t live = 0;
   uint64_t largest = 0;
@@ -120,7 +120,7 @@ void DBImpl::LookAtSpace(bool gained) {
   // Space for the copies of a relocation, their last segment, the next segment of a writer, and the bytes that the writer writes
   // until it checks again.
   const uint64_t free = dram_.most_relocated + 2 * largest + largest / 2;
-  const uint64_t slack = options_.space_slack - std::min(options_.space_slack / 16 * kMostFree, free);
+  const uint64_t slack = options_.space_slack - std::min(options_.space_slack / 16 * kMaxFreeSixteenths, free);
   const uint64_t taken = SpaceTaken();
   const uint64_t others = taken - std::min(taken, space);
   const double allowed = static_cast<double>(live) * options_.max_space_amplification + static_cast<double>(slack);

@@ -7,18 +7,18 @@
 namespace braiddb {
 namespace {
 
-// kFanIn neighbouring runs of the same number of tables become one run, up to kMostTables. So each entry is merged twice. Larger
+// kFanIn neighbouring runs of the same number of tables become one run, up to kMaxTables. So each entry is merged twice. Larger
 // runs are not merged, because a flush would wait for the merge.
 constexpr size_t kFanIn = 4;
-constexpr size_t kMostTables = 16;
-constexpr uint64_t kMostEntries = 4ull << 20;
+constexpr size_t kMaxTables = 16;
+constexpr uint64_t kMaxEntries = 4ull << 20;
 // Limits of further merges for future iterators, made when a CPU is idle or writers pause.
-constexpr size_t kFanInAbove = 2;
-constexpr size_t kMostTablesAbove = 32;
+constexpr size_t kFanInIdle = 2;
+constexpr size_t kMaxTablesIdle = 32;
 // The limit of entries for a merge into the last level, and for a merge of all runs if tables are not merged automatically.
-constexpr uint64_t kMostEntriesOfMerge = 16ull << 20;
+constexpr uint64_t kMaxEntriesOfMerge = 16ull << 20;
 // The newest runs are joined with an older run that has at most this number of times as many entries as they have.
-constexpr uint64_t kTimesAsMany = 2;
+constexpr uint64_t kMaxSizeRatio = 2;
 
 using Orders = TableOrder::Orders;
 
@@ -50,7 +50,7 @@ Orders ChooseOrders(const FamilyView& levels, const Leaving& leaving, size_t mos
     leaves = is_leaving;
     entries += ordered->order->entries();
     chosen.insert(chosen.begin(), ordered->order);
-    if (chosen.size() < (each < kMostTables ? kFanIn : kFanInAbove)) continue;
+    if (chosen.size() < (each < kMaxTables ? kFanIn : kFanInIdle)) continue;
     if (entries <= most_entries) return chosen;
     chosen.clear();
     entries = 0;
@@ -69,7 +69,7 @@ Orders ChooseNewest(const FamilyView& levels, size_t most_tables, uint64_t most_
     if (order == nullptr || order->stays_apart() || order->stays_apart_at_pauses()) break;
     tables += of;
     if (tables > most_tables || entries + order->entries() > most_entries) break;
-    const bool small = order->entries() <= kTimesAsMany * entries;
+    const bool small = order->entries() <= kMaxSizeRatio * entries;
     entries += order->entries();
     candidates.push_back(order);
     if (small && candidates.size() > 1) chosen = candidates;
@@ -87,7 +87,7 @@ bool DBImpl::GoesByOrder(const Family& family) const {
 
 // With a DRAM budget, the number that the budget allows for.
 uint64_t DBImpl::MostEntriesOfOrder() const {
-  return dram_.is_set() ? kMostTables * options_.memtable_max_entries : kMostEntriesOfMerge;
+  return dram_.is_set() ? kMaxTables * options_.memtable_max_entries : kMaxEntriesOfMerge;
 }
 
 // Puts `together` in the place of the runs `of` in the view. Does nothing if a merge has removed the tables, will remove some of
@@ -124,8 +124,8 @@ bool DBImpl::MergeTableOrders(OrdersFor whom) try {
   const auto wait = [this](uint32_t memtables) {
     return immutable_count_.load(std::memory_order_acquire) >= memtables || stopping_.load(std::memory_order_acquire);
   };
-  const size_t most_tables = whom == OrdersFor::kIterators ? kMostTables : kMostTablesAbove;
-  const uint64_t most_entries = std::min(kMostEntries, MostEntriesOfOrder());
+  const size_t most_tables = whom == OrdersFor::kIterators ? kMaxTables : kMaxTablesIdle;
+  const uint64_t most_entries = std::min(kMaxEntries, MostEntriesOfOrder());
   bool may_take_all = whom == OrdersFor::kPause && !changing_.MergesByItself();
   BRAIDDB_SYNC_POINT_ARG("DBImpl::MergeTableOrders:All", &may_take_all);
   while (!wait(1)) {

@@ -12,8 +12,8 @@
 //          with smaller positions are complete: c grows with the position. A barrier takes effect at c(b). A write of one update
 //          takes effect when it becomes visible, or just before the next newer write of its key takes effect, if that is earlier.
 //          - By R1 a write takes effect no earlier than c(b) of any barrier b with a smaller position. By R3 it takes effect
-//            before
-//            the c of each snapshot that sees the write. So a snapshot shows exactly the writes that took effect before it.
+//            before the c of each snapshot that sees the write. So a snapshot shows exactly the writes that took effect before
+//            it.
 //          - Versions of one key take effect in the order of their numbers.
 //          - A read returns the version with the largest number that is visible when the read looks. No newer version has taken
 //            effect by then. By R1 and R2 the returned version has taken effect when the read returns. So there is an instant
@@ -23,8 +23,7 @@
 //          observe the difference: an operation that sees several keys at one time is a snapshot.
 // PROGRESS A wait is for smaller positions or numbers only. Before a thread waits, it replaces its announced number, which may be
 //          too small, by its real number. While it waits it holds no bucket of the lookup cache, no slot of a memtable and no
-//          mutex
-//          that a write takes. So of all waiting operations, the one with the smallest number proceeds.
+//          mutex that a write takes. So of all waiting operations, the one with the smallest number proceeds.
 // COST     A write of one update loads barriers_, which is in the cache line of the counter that the write has just drawn from. A
 //          read has costs only if it returns an update of a batch.
 #include <algorithm>
@@ -92,7 +91,7 @@ void DBImpl::WaitForTurn(ThreadState* thread, uint64_t first) const {
 
 void DBImpl::WaitWholeLonger(uint64_t sequence) const {
   if (sequence < published_below_.load(std::memory_order_acquire)) return;
-  // a damaged entry may have any sequence number
+  // A damaged entry may have any sequence number.
   WaitBarriers(std::min(sequence, next_sequence_.load(std::memory_order_seq_cst) - 1));
 }
 

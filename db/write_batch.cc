@@ -142,7 +142,7 @@ namespace {
 
 Status OtherFamily(uint32_t family) {
   return Status::NotSupported("the batch has updates of column family " + std::to_string(family) +
-                              "; here the default one alone is known");
+                              "; only the default column family is possible here");
 }
 
 }  // namespace

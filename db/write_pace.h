@@ -9,8 +9,8 @@ namespace braiddb {
 
 // A merge takes its tables away at a steady rate, except before its first entry and after its last one. During these tenths of a
 // second new tables come and none goes. Without smoothing, writers would slow down and speed up with each merge. So the number of
-// tables is smoothed over some seconds (exponential moving average). A deviation of more than kMostTables has another cause, and
-// is not smoothed: otherwise writers would run ahead of merges for seconds when a burst begins, and would have to wait
+// tables is smoothed over some seconds (exponential moving average). A deviation of more than kMaxDeviation has another cause,
+// and is not smoothed: otherwise writers would run ahead of merges for seconds when a burst begins, and would have to wait
 // afterwards.
 // Thread safety: none.
 class WritePace {
@@ -21,7 +21,7 @@ class WritePace {
   struct Slope {
     double tables;
     double ns;
-    bool is_evened_out;
+    bool is_smoothed;
   };
 
   // The delay in nanoseconds per entry. `over`: the number of tables above the target.
@@ -29,15 +29,15 @@ class WritePace {
     over = std::max(0.0, over);
     const std::chrono::duration<double> since = now - changed_;
     changed_ = now;
-    const double evened_out = over_ + since / (since + kEvenedOut) * (over - over_);
-    over_ = slope.is_evened_out ? std::clamp(evened_out, std::max(0.0, over - kMostTables), over + kMostTables) : over;
-    return std::min(kMostNs, slope.ns * (std::exp2(over_ / slope.tables) - 1));
+    const double smoothed = over_ + since / (since + kSmoothingTime) * (over - over_);
+    over_ = slope.is_smoothed ? std::clamp(smoothed, std::max(0.0, over - kMaxDeviation), over + kMaxDeviation) : over;
+    return std::min(kMaxNs, slope.ns * (std::exp2(over_ / slope.tables) - 1));
   }
 
  private:
-  static constexpr std::chrono::duration<double> kEvenedOut{2};
-  static constexpr double kMostTables = 12;
-  static constexpr double kMostNs = 1e6;
+  static constexpr std::chrono::duration<double> kSmoothingTime{2};
+  static constexpr double kMaxDeviation = 12;
+  static constexpr double kMaxNs = 1e6;
 
   Clock::time_point changed_;
   double over_ = 0;
