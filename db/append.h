@@ -2,7 +2,6 @@
 // of write_admission.h: write.cc compiles it for the writes of users, background_write.cc for those of the database itself.
 #pragma once
 
-#include <cstring>
 #include <new>
 #include <span>
 #include <type_traits>
@@ -56,50 +55,6 @@ template <bool kSingle, class Admission>
   if (!status.ok()) return status;
   return slot->dedicated ? AppendDedicated<kSingle>(options, thread, updates, count, slot, admission)
                          : AppendAndPublish<kSingle>(options, thread, updates, count, slot, admission);
-}
-
-// Builds the entry in a buffer in DRAM, from which it is copied to the log. Reads of the entry before publication then do not
-// load lines that are just being written back.
-inline void DBImpl::StageEntry(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update) {
-  Segment* const segment = slot->segment;
-  uint8_t* const staged = thread->staged + slot->offset % kCacheLine;
-  auto* const entry = reinterpret_cast<LogEntry*>(staged);
-  std::memset(staged + slot->bytes - 8, 0, 8);  // zeroes the padding; the rest is overwritten
-  slot->bytes = LogWriter::WriteEntryAt(entry, segment->entry_seed(), sequence, 0, update);
-  thread->insertions[0].entry = entry;
-  thread->insertions[0].pointer = segment->ptr(slot->offset);
-}
-
-inline void DBImpl::AppendStaged(const LogSlot& slot, const LogEntry* staged) {
-  uint8_t* const target = slot.segment->data() + slot.offset;
-  Persistence* const persistence = regions_->persistence();
-  if (BRAIDDB_MUTANT("entry-not-flushed")) {
-    std::memcpy(target, staged, slot.bytes);
-  } else if (BRAIDDB_MUTANT("entry-flush-too-short")) {
-    std::memcpy(target, staged, slot.bytes);
-    persistence->Flush(target, 1);
-  } else {
-    persistence->Append(target, staged, slot.bytes);
-  }
-}
-
-inline void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, std::span<const LogUpdate> updates) {
-  BRAIDDB_SYNC_POINT("DBImpl::WriteInPlace");
-  Segment* const segment = slot->segment;
-  const bool single = updates.size() == 1;
-  uint64_t end = slot->offset;
-  for (size_t i = 0; i < updates.size(); ++i) {
-    const uint64_t offset = i == 0 ? slot->offset : NextEntryOffset(end);
-    uint64_t flags = 0;
-    if (!single && !BRAIDDB_MUTANT("batch-unmarked"))
-      flags = LogEntry::kBatchMember | (i + 1 < updates.size() ? LogEntry::kMoreFollows : 0);
-    end = LogWriter::WriteEntry(*slot, offset, first + i, flags, updates[i]);
-    thread->insertions[i].entry = reinterpret_cast<LogEntry*>(segment->data() + offset);
-    thread->insertions[i].pointer = segment->ptr(offset);
-  }
-  slot->bytes = end - slot->offset;
-  const uint64_t flushed = BRAIDDB_MUTANT("entry-flush-too-short") ? 1 : slot->bytes;
-  if (!BRAIDDB_MUTANT("entry-not-flushed")) regions_->persistence()->Flush(segment->data() + slot->offset, flushed);
 }
 
 // REQUIRES: BeginSingle was called, if kSingle.

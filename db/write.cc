@@ -1,5 +1,6 @@
-// Writes of users: single updates, batches, the reservation of log space, and what measures a write. append.h has the append.
+// Writes of users: single updates, batches, the reservation of log space, the entries in the log, measurements.
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "db/append.h"
@@ -10,7 +11,9 @@
 #include "db/write_admission.h"
 #include "db/write_limits.h"
 #include "index/key_hash.h"
+#include "util/mutant.h"
 #include "util/prefetch.h"
+#include "util/sync_point.h"
 #include "util/temporary_thread_index.h"
 
 namespace braiddb {
@@ -259,6 +262,50 @@ Status DBImpl::ReserveElsewhere(ThreadState* thread, uint64_t bytes, SpaceUse us
     if (!status.IsNoSpace()) break;
   }
   return status;
+}
+
+// Builds the entry in a buffer in DRAM, from which it is copied to the log. Reads of the entry before publication then do not
+// load lines that are just being written back.
+void DBImpl::StageEntry(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update) {
+  Segment* const segment = slot->segment;
+  uint8_t* const staged = thread->staged + slot->offset % kCacheLine;
+  auto* const entry = reinterpret_cast<LogEntry*>(staged);
+  std::memset(staged + slot->bytes - 8, 0, 8);  // zeroes the padding; the rest is overwritten
+  slot->bytes = LogWriter::WriteEntryAt(entry, segment->entry_seed(), sequence, 0, update);
+  thread->insertions[0].entry = entry;
+  thread->insertions[0].pointer = segment->ptr(slot->offset);
+}
+
+void DBImpl::AppendStaged(const LogSlot& slot, const LogEntry* staged) {
+  uint8_t* const target = slot.segment->data() + slot.offset;
+  Persistence* const persistence = regions_->persistence();
+  if (BRAIDDB_MUTANT("entry-not-flushed")) {
+    std::memcpy(target, staged, slot.bytes);
+  } else if (BRAIDDB_MUTANT("entry-flush-too-short")) {
+    std::memcpy(target, staged, slot.bytes);
+    persistence->Flush(target, 1);
+  } else {
+    persistence->Append(target, staged, slot.bytes);
+  }
+}
+
+void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, std::span<const LogUpdate> updates) {
+  BRAIDDB_SYNC_POINT("DBImpl::WriteInPlace");
+  Segment* const segment = slot->segment;
+  const bool single = updates.size() == 1;
+  uint64_t end = slot->offset;
+  for (size_t i = 0; i < updates.size(); ++i) {
+    const uint64_t offset = i == 0 ? slot->offset : NextEntryOffset(end);
+    uint64_t flags = 0;
+    if (!single && !BRAIDDB_MUTANT("batch-unmarked"))
+      flags = LogEntry::kBatchMember | (i + 1 < updates.size() ? LogEntry::kMoreFollows : 0);
+    end = LogWriter::WriteEntry(*slot, offset, first + i, flags, updates[i]);
+    thread->insertions[i].entry = reinterpret_cast<LogEntry*>(segment->data() + offset);
+    thread->insertions[i].pointer = segment->ptr(offset);
+  }
+  slot->bytes = end - slot->offset;
+  const uint64_t flushed = BRAIDDB_MUTANT("entry-flush-too-short") ? 1 : slot->bytes;
+  if (!BRAIDDB_MUTANT("entry-not-flushed")) regions_->persistence()->Flush(segment->data() + slot->offset, flushed);
 }
 
 }  // namespace braiddb

@@ -19,10 +19,10 @@ constexpr char kFound[] = "what a killed process left in the caches taken for du
 constexpr char kTorn[] = "store torn by the compiler";
 
 constexpr Mutant kMutants[] = {
-    {"entry-not-flushed", kAckFirst, "db/append.h"},
-    {"entry-flush-too-short", kExtent, "db/append.h"},
+    {"entry-not-flushed", kAckFirst, "db/write.cc"},
+    {"entry-flush-too-short", kExtent, "db/write.cc"},
     {"ack-before-fence", kAckFirst, "db/append.h"},
-    {"batch-unmarked", kNotAtomic, "db/append.h"},
+    {"batch-unmarked", kNotAtomic, "db/write.cc"},
     {"cut-batch-trusted", kHalfDone, "log/log_reader.cc"},
     {"torn-entry-trusted", kMarkFirst, "log/log_reader.cc"},
     {"value-not-in-checksum", kMarkFirst, "log/log_entry.h"},
