@@ -71,7 +71,7 @@ void DBImpl::GrowLookupCache() {
 void DBImpl::StartGrowth() {
   const uint64_t now = lookup_cache_->bytes();
   const uint64_t next = NextCacheBytes(now, MostLookupCache());
-  // A cache that would grow by less than a factor of two is not resized.
+  // If the limit has less than the next size, takes at least twice the present size: a smaller gain is not worth a resize.
   const uint64_t taken = next <= now ? 0 : cache_share_.Take(std::min(next, now * 2), next);
   if (taken != 0 && lookup_cache_->StartResize(taken)) {
     cache_is_resized_.store(true, std::memory_order_release);

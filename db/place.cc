@@ -122,8 +122,8 @@ Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
   Status status = JudgePlace(&exists);
   if (!status.ok()) return status;
   auto creation = std::make_unique<NewDatabase>(path_);
-  // A creation that is killed before this point may have made directories without syncing their parents. The next creation syncs
-  // the parent of `path_` only. So a creation that makes several levels of directories syncs each at once.
+  // A creation that is killed may have made directories without syncing their parents. The next creation syncs the parent of
+  // `path_` only. So a creation that makes several levels of directories syncs each at once.
   if (exists || creation->makes_parents()) creation->syncs()->Suspend();
   status = CreateDir(path_);
   if (status.ok()) status = FileLock::Acquire(path_ + "/LOCK", &lock_);
