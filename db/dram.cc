@@ -64,7 +64,7 @@ void DBImpl::GrowLookupCache() {
   if (!CacheWantsWork() && !cache_is_resized_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(cache_size_mutex_);
   if (!cache_is_resized_.load(std::memory_order_relaxed)) StartGrowth();
-  // Otherwise a later call continues the resize.
+  // If the resize does not end in this call, a later call continues.
   if (cache_is_resized_.load(std::memory_order_relaxed)) (void)ContinueResize(false);
 }
 
