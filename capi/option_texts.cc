@@ -125,6 +125,7 @@ namespace {
 // Options that the file of a program without the C API has, too.
 void SetShared(const Options& loaded, braiddb_options_t* options) {
   options->create_if_missing = loaded.create_if_missing;
+  options->create_missing_column_families = loaded.create_missing_column_families;
   options->error_if_exists = loaded.error_if_exists;
   options->disable_auto_compactions = loaded.disable_auto_compaction;
 }

@@ -1,33 +1,13 @@
-// Properties and statistics.
+// Properties with texts, and statistics.
 #include <algorithm>
 
 #include "braiddb/metrics.h"
 #include "db/db_impl.h"
+#include "db/property.h"
 #include "pmem/persist_mode.h"
 #include "util/format.h"
 
 namespace braiddb {
-namespace {
-
-// The name behind "braiddb." or "rocksdb."; empty if it has neither.
-std::string_view StripPrefix(std::string_view property) {
-  for (const std::string_view prefix : {"braiddb.", "rocksdb."}) {
-    if (property.starts_with(prefix)) return property.substr(prefix.size());
-  }
-  return {};
-}
-
-}  // namespace
-
-uint64_t DBImpl::EntriesIn(const Memtable& set, const Family& family) {
-  const Memtable* const memtable = set.Of(family.id);
-  uint64_t entries = memtable == nullptr ? 0 : memtable->entry_count.load(std::memory_order_relaxed);
-  if (family.id != 0) return entries;
-  set.ForEachSibling([&](uint32_t, const Memtable* sibling) {
-    entries -= std::min(entries, sibling->entry_count.load(std::memory_order_relaxed));
-  });
-  return entries;
-}
 
 bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) { return IntProperty(default_family_, property, value); }
 
@@ -45,100 +25,8 @@ bool DBImpl::GetProperty(ColumnFamilyHandle* family, std::string_view property, 
   return known != nullptr && Property(*known, property, value);
 }
 
-bool DBImpl::IntProperty(const Family& family, std::string_view property, uint64_t* value) {
-  const std::string_view name = StripPrefix(property);
-  std::shared_ptr<const ReadView> view;
-  {
-    std::lock_guard lock(view_mutex_);
-    view = current_view_;
-  }
-  const FamilyView& levels = *view->Of(family.id);
-  const auto bytes_of = [&family](const Memtable& set) {
-    const Memtable* const memtable = set.Of(family.id);
-    return memtable == nullptr ? 0 : memtable->DramBytes();
-  };
-  const auto usage = [this](uint64_t SegmentAllocator::Usage::*field) {
-    uint64_t sum = 0;
-    for (uint32_t region = 0; region < regions_->count(); ++region) sum += segments_->GetUsage(region).*field;
-    return sum;
-  };
-  if (name == "num-immutable-mem-table") {
-    *value = view->immutables.size();
-  } else if (name == "num-l0-tables" || name == "num-files-at-level0") {
-    *value = levels.l0.size();
-  } else if (name == "estimate-num-keys") {
-    *value = family.l1_entries.load() + EntriesIn(*view->active, family);
-    for (const auto& memtable : view->immutables) *value += EntriesIn(*memtable, family);
-    for (const auto& table : levels.l0) *value += table->entries;
-  } else if (name == "num-entries-active-mem-table") {
-    *value = EntriesIn(*view->active, family);
-  } else if (name == "num-entries-imm-mem-tables") {
-    *value = 0;
-    for (const auto& memtable : view->immutables) *value += EntriesIn(*memtable, family);
-  } else if (name == "num-entries-l0") {
-    *value = 0;
-    for (const auto& table : levels.l0) *value += table->entries;
-  } else if (name == "num-entries-l1") {
-    *value = family.l1_entries.load();
-  } else if (name == "cur-size-active-mem-table") {
-    *value = bytes_of(*view->active);
-  } else if (name == "cur-size-all-mem-tables") {
-    *value = bytes_of(*view->active);
-    for (const auto& memtable : view->immutables) *value += bytes_of(*memtable);
-  } else if (name == "pm-bytes-reserved") {
-    *value = 0;
-    for (uint32_t region = 0; region < regions_->count(); ++region) *value += regions_->ReservedBytes(region);
-  } else if (name == "pm-bytes-in-segments") {
-    *value = usage(&SegmentAllocator::Usage::segment_bytes);
-  } else if (name == "pm-bytes-live") {
-    *value = 0;
-    segments_->ForEachLog([value](Segment* segment) {
-      const uint64_t used = segment->state() == SegmentState::kSealed ? segment->sealed_bytes() : segment->used_bytes.load();
-      *value += used - std::min(used, segment->dead_bytes.load());
-    });
-  } else if (name == "num-segments") {
-    *value = usage(&SegmentAllocator::Usage::segments);
-  } else if (name == "num-free-segments") {
-    *value = usage(&SegmentAllocator::Usage::free_segments);
-  } else if (name == "l1-dram-bytes") {
-    const std::shared_ptr<const LastLevel> level = LevelOf(family);
-    *value = level == nullptr ? 0 : level->DramBytes();
-  } else if (name == "dram-bytes") {
-    *value = DramBytes();
-  } else if (name == "lookup-cache-bytes") {
-    *value = lookup_cache_ == nullptr ? 0 : lookup_cache_->bytes();
-  } else if (name == "filter-bytes") {
-    const auto guard = epochs_.Enter();
-    const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
-    *value = filter == nullptr ? 0 : filter->bytes();
-  } else if (name == "l1-pm-bytes") {
-    *value = 0;
-    segments_->ForEachIndex([value](Segment* segment) { *value += segment->capacity(); });
-  } else if (name == "num-range-tombstones") {
-    *value = CountRanges();
-  } else if (name == "num-running-flushes") {
-    const std::lock_guard lock(work_mutex_);
-    *value = flush_running_ ? 1 : 0;
-  } else if (name == "num-running-compactions") {
-    const std::lock_guard lock(work_mutex_);
-    *value = compaction_running_ ? 1 : 0;
-  } else if (name == "oldest-snapshot-sequence") {
-    const uint64_t oldest = snapshots_.Oldest();
-    *value = oldest == UINT64_MAX ? 0 : oldest;
-  } else if (name == "num-snapshots") {
-    *value = snapshots_.size();
-  } else if (name == "last-sequence-number") {
-    *value = GetLatestSequenceNumber();
-  } else if (name == "background-errors" || name == "is-write-stopped") {
-    *value = write_failed_.load() && !is_read_only() ? 1 : 0;
-  } else {
-    return false;
-  }
-  return true;
-}
-
 bool DBImpl::Property(const Family& family, std::string_view property, std::string* value) {
-  const std::string_view name = StripPrefix(property);
+  const std::string_view name = StripPropertyPrefix(property);
   if (name == "stats") {
     *value = GetStatistics().ToString();
     return true;

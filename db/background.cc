@@ -1,4 +1,4 @@
-// What background work shares: the view, errors, the log of the database.
+// Shared by the background threads: installation of a read view, the outcome of errors, the log of the database.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +14,7 @@ void DBImpl::InstallView(std::shared_ptr<ReadView> view) {
   size_t families = 0;
   uint64_t oldest = UINT64_MAX;
   current_view_->ForEach([&](uint32_t id, const FamilyView& levels) {
-    if (FindFamily(id)->is_gone.load(std::memory_order_relaxed)) return;  // not merged any more
+    if (FindFamily(id)->is_gone.load(std::memory_order_relaxed)) return;  // the family was dropped: no merge takes its tables
     for (const auto& table : levels.l0) l0_entries += table->entries;
     most = std::max(most, levels.l0.size());
     sum += levels.l0.size();
@@ -31,7 +31,7 @@ void DBImpl::InstallView(std::shared_ptr<ReadView> view) {
   try {
     epochs_.Retire([kept = old]() mutable { kept.reset(); });
   } catch (const std::bad_alloc&) {
-    epochs_.Synchronize();  // no memory to remember it: no reader is inside any more when it goes
+    epochs_.Synchronize();  // no memory for the retirement: wait until no reader is in a guard, then free the view
   }
 }
 
@@ -56,8 +56,8 @@ Outcome DBImpl::Settle(Work work, const Status& status) noexcept {
     std::lock_guard lock(work_mutex_);
     if (background_error_.ok()) {
       try {
-        background_error_ = Status::ReadOnly("the database takes no more writes since an error: " + status.ToString() +
-                                             "; close it, mend the cause, and open it again");
+        background_error_ = Status::ReadOnly("the database takes no more writes after an error: " + status.ToString() +
+                                             "; close it, remove the cause, and open it again");
       } catch (const std::bad_alloc&) {
         background_error_ = std::move(out_of_memory_);
       }

@@ -1,4 +1,4 @@
-// CacheShare: what a database has taken of its CacheLimit.
+// CacheShare: the bytes that one database has taken from its CacheLimit.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace braiddb {
 
-// Thread safety: none. Without a limit there is enough of everything.
+// Gives all bytes back when it is destroyed. Without a limit, Take returns `most`. Thread safety: none.
 class CacheShare {
  public:
   explicit CacheShare(std::shared_ptr<CacheLimit> limit) : limit_(std::move(limit)) {}
@@ -17,7 +17,7 @@ class CacheShare {
   CacheShare(const CacheShare&) = delete;
   CacheShare& operator=(const CacheShare&) = delete;
 
-  // As CacheLimit.
+  // Take, Force and Give: as in CacheLimit.
   uint64_t Take(uint64_t least, uint64_t most) {
     const uint64_t taken = limit_ == nullptr ? most : limit_->Take(least, most);
     bytes_ += taken;

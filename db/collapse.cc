@@ -1,4 +1,5 @@
-// Collapse: operands in the last level become puts, by way of a table of copies, the oldest of L0, as in a relocation.
+// Collapse: merge operands in the last level are replaced by puts. The puts are written to a table of copies, which becomes the
+// oldest table of L0, as in a relocation.
 #include "compaction/collapse.h"
 
 #include <algorithm>
@@ -10,8 +11,9 @@
 
 namespace braiddb {
 
-// While no collapse comes, for what readers hold, or without an operator, no more are remembered than this.
-static constexpr size_t kMostWaiting = MergeStats::kMostOperandKeys;
+// The number of keys per family that are remembered until a collapse takes them. Keys wait if readers hold old copies, or if the
+// family has no merge operator.
+static constexpr size_t kMaxWaitingKeys = MergeStats::kMostOperandKeys;
 
 // REQUIRES: compaction_mutex_
 void DBImpl::NoteOperandKeys(const Family& family, std::vector<std::string> keys) {
@@ -22,7 +24,7 @@ void DBImpl::NoteOperandKeys(const Family& family, std::vector<std::string> keys
   } else {
     std::move(keys.begin(), keys.end(), std::back_inserter(waiting));
   }
-  if (waiting.size() > kMostWaiting) waiting.resize(kMostWaiting);
+  if (waiting.size() > kMaxWaitingKeys) waiting.resize(kMaxWaitingKeys);
 }
 
 // REQUIRES: as RelocateSparse.
@@ -42,11 +44,11 @@ Status DBImpl::CollapseOperands(bool* collapsed) try {
     if (waiting->second.empty()) operand_keys_.erase(waiting);
     if (OutcomeOf(Work::kMakeCopies, status) != Outcome::kLater) continue;
     Log("collapse: " + status.ToString());
-    return Status::OK();  // the operands are as good
+    return Status::OK();  // reads of uncollapsed operands are right; a later call collapses them
   }
   return status;
 } catch (const std::bad_alloc&) {
-  Settle(Work::kInstall, NoMemory());  // the MANIFEST may have the table, and the view not
+  Settle(Work::kInstall, NoMemory());  // the MANIFEST may list the table although the view does not have it
   return NoMemory();
 }
 

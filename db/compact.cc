@@ -1,4 +1,4 @@
-// Compaction: tables of L0 are merged into the last level.
+// Compaction: merges tables of L0 into the last level, and runs the loop of the compaction thread.
 #include <pthread.h>
 
 #include <algorithm>
@@ -16,21 +16,21 @@
 namespace braiddb {
 namespace {
 
-// Without work for so long, the thread looks for what can be made better.
-constexpr std::chrono::seconds kIdle{1};
-// Between two looks for space where writers wait for it, and nothing is to be merged.
-constexpr std::chrono::milliseconds kHeldPause{1};
-// Between two checks whether readers have ended for whom segments are kept.
-constexpr std::chrono::milliseconds kReaderPause{50};
-// After which a merge that found no space looks again.
-constexpr std::chrono::seconds kUntilSpace{1};
-// Writers pause when no memtable was flushed for several times as long as it took from the last flush but one to the last, but
-// not less, and not more, than this.
+// If the compaction thread has no work for this time, the database counts as idle.
+constexpr std::chrono::seconds kIdleTime{1};
+// The pause between two rounds while writers wait for space and no table is to be merged.
+constexpr std::chrono::milliseconds kSpacePollInterval{1};
+// The pause between two checks whether the readers have ended for which segments are kept.
+constexpr std::chrono::milliseconds kReaderPollInterval{50};
+// The time after which a postponed merge is tried again.
+constexpr std::chrono::seconds kRetryInterval{1};
+// Writers count as paused if no memtable was flushed for kIntervals times the interval between the last two flushes. That time is
+// at least kMinPause and at most kMaxPause.
 constexpr int kIntervals = 4;
-constexpr std::chrono::milliseconds kShortestPause{100};
-constexpr std::chrono::seconds kLongestPause{2};
+constexpr std::chrono::milliseconds kMinPause{100};
+constexpr std::chrono::seconds kMaxPause{2};
 
-// Resets what it is made of at its end.
+// Resets *value to its default when the scope ends.
 template <class Value>
 class Reset {
  public:
@@ -45,17 +45,19 @@ class Reset {
 
 }  // namespace
 
-// One merge of many tables costs much less than many of one, so that while writers are busy tables wait for others, and for more
-// where they leave no CPU idle. When writers pause, or someone waits for the merge, nothing is gained by waiting.
+// A merge of many tables costs less per entry than a merge of few. So while writers are busy, tables wait until
+// l0_compaction_trigger is reached, or longer if writers leave no CPU idle. When writers pause, or a call waits for the merge,
+// waiting gains nothing, and the merge begins at once.
 // REQUIRES: work_mutex_
 bool DBImpl::CompactionWanted() const {
   if (!changing_.MergesByItself() || write_failed_.load(std::memory_order_acquire)) return false;
   if (!postponed_merge_.ok()) return std::chrono::steady_clock::now() >= postponed_until_;
-  const uint32_t tables = l0_count_.load(std::memory_order_acquire);  // of the family that has the most
+  const uint32_t tables = l0_count_.load(std::memory_order_acquire);  // of the family that has the most tables
   if (tables > 0 && SpaceIsShort()) return true;
-  if (tables > 0 && RangesAreMany() && snapshots_.Oldest() == UINT64_MAX) return true;  // else they would stay
-  // Where regions have a bound, tables that wait may be most of what is there when the regions are full. Then writers would wait
-  // for one merge of all tables.
+  // Otherwise the tombstones would keep their memory.
+  if (tables > 0 && RangesAreMany() && snapshots_.Oldest() == UINT64_MAX) return true;
+  // If regions have a size limit, tables that wait may take most of a full region. Writers would then wait for one merge of all
+  // tables.
   const bool may_be_full = options_.max_region_size != 0 && SpaceTaken() / regions_->count() > options_.max_region_size / 2;
   bool waits_longer = pressure_.is_high() && !may_be_full;
   BRAIDDB_SYNC_POINT_ARG("DBImpl::CompactionWanted", &waits_longer);
@@ -78,13 +80,13 @@ bool DBImpl::WritersPause() const {
 
 std::chrono::steady_clock::time_point DBImpl::WritersPauseAt() const {
   using Duration = std::chrono::steady_clock::duration;
-  return last_flush_ + std::clamp<Duration>(kIntervals * flush_interval_, kShortestPause, kLongestPause);
+  return last_flush_ + std::clamp<Duration>(kIntervals * flush_interval_, kMinPause, kMaxPause);
 }
 
-// A merge that did not end is resumed by the next open.
+// A merge that a close interrupts is resumed by the next open.
 void DBImpl::CompactionLoop() {
   pthread_setname_np(pthread_self(), "braid-compact");
-  // Where CPUs are scarce, writers and readers come first: a merge that comes later costs less than a write that waits.
+  // If CPUs are scarce, writers and readers go first: a delayed merge costs less than a delayed write.
   LowerThreadPriority();
   try {
     CompactUntilStopped();
@@ -100,7 +102,7 @@ void DBImpl::CompactUntilStopped() {
   bool collapses_next = true;
   bool more_to_sweep = false;
   std::chrono::steady_clock::duration last_merge{0};
-  if (!resume_merge_) {  // an index makes reads faster; the open did not wait for it
+  if (!resume_merge_) {  // the index of the last level makes reads faster; the open did not wait for the index
     std::lock_guard lock(compaction_mutex_);
     for (uint32_t id = 0; id < kMaxFamilies; ++id) {
       Family* const family = FindFamily(id);
@@ -114,7 +116,7 @@ void DBImpl::CompactUntilStopped() {
       work_changed_.notify_all();
       compaction_idle_ = false;
       if (!more_to_account && !more_to_index && !more_to_filter && !more_to_sweep)
-        compaction_idle_ = !WaitForWork(&lock, kIdle) && WritersPause();
+        compaction_idle_ = !WaitForWork(&lock, kIdleTime) && WritersPause();
       if (compaction_idle_ && !FilterWanted() && (!tables_wait_for_index_ || resume_merge_) &&
           !moved_waits_.load(std::memory_order_relaxed) && !purge_waits_.load(std::memory_order_relaxed) &&
           !ranges_wait_.load(std::memory_order_relaxed)) {
@@ -145,7 +147,7 @@ void DBImpl::CompactUntilStopped() {
       if (status.ok()) status = MakeCopies(&collapses_next);
       Settle(Work::kMerge, status);
       last_merge = std::chrono::steady_clock::now() - start;
-      // Who never pauses gets the space back of what an earlier session wrote, too.
+      // If writers never pause, the space that earlier sessions wrote is also accounted, and so can be released.
       const auto account_until = std::chrono::steady_clock::now() + last_merge / 8;
       do {
         more_to_account = AccountOneSegment();
@@ -163,9 +165,10 @@ void DBImpl::CompactUntilStopped() {
   }
 }
 
-// There was no space (an iterator may hold old copies), or the system refused a call. What was merged stays merged, and the rest
-// is as before. The tables stay in L0, nothing else is merged, and no space comes back until then. [CC-52]
-// REQUIRES: compaction_mutex_; `status` is that of the merge or sweep that the MANIFEST names.
+// Puts off a merge or sweep that found no space (an iterator may hold old copies), or for which the system refused a call.
+// Entries that the merge has merged stay merged, and all others are unchanged. Until the merge is resumed its tables stay in L0,
+// no other merge begins, and no space is released. [CC-52]
+// REQUIRES: compaction_mutex_; `status` is the result of the merge or sweep that the MANIFEST names.
 void DBImpl::PostponeMerge(const Status& status) {
   if (OutcomeOf(Work::kMerge, status) != Outcome::kLater) return;
   resume_merge_ = true;
@@ -173,22 +176,22 @@ void DBImpl::PostponeMerge(const Status& status) {
   Log("compaction: postponed: " + status.ToString());
   std::lock_guard lock(work_mutex_);
   postponed_merge_ = status;
-  postponed_until_ = std::chrono::steady_clock::now() + kUntilSpace;
+  postponed_until_ = std::chrono::steady_clock::now() + kRetryInterval;
 }
 
 // REQUIRES: compaction_mutex_
 Status DBImpl::PostponeAll() {
   const Status status = Status::NoSpace(
-      "region 0 has no room for a larger MANIFEST, without which nothing can be merged; free space on its file system, or open "
+      "region 0 has no room for a larger MANIFEST, so no merge can begin; free space on its file system, or open "
       "the database with a larger max_region_size");
   Log("compaction: postponed: " + status.ToString());
   std::lock_guard lock(work_mutex_);
   postponed_merge_ = status;
-  postponed_until_ = std::chrono::steady_clock::now() + kUntilSpace;
+  postponed_until_ = std::chrono::steady_clock::now() + kRetryInterval;
   return status;
 }
 
-// One table of copies at a time: collapses and relocations take turns where both have something to do.
+// Only one table of copies exists at a time. So collapses and relocations alternate, if both have work.
 Status DBImpl::MakeCopies(bool* collapses_next) {
   bool made = false;
   Status status;
@@ -205,25 +208,25 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
     if (stopping_.load(std::memory_order_acquire) || CompactionWanted() || FilterWanted()) return true;
     if (scans_wait_.load(std::memory_order_acquire)) return true;
     if (waiting_for_room_.load(std::memory_order_acquire) > 0 && !write_failed_.load(std::memory_order_acquire)) {
-      work_changed_.wait_for(*lock, kHeldPause);
+      work_changed_.wait_for(*lock, kSpacePollInterval);
       return true;
     }
     if (held_writers_.load(std::memory_order_acquire) > 0 && IsHeldForSpace()) {
-      // There may be something to relocate; a memtable may be on its way.
-      work_changed_.wait_for(*lock, kHeldPause);
+      // There may be something to relocate, or a memtable may become a table soon.
+      work_changed_.wait_for(*lock, kSpacePollInterval);
       return true;
     }
-    if (at_most > kIdle && (ranges_wait_.load(std::memory_order_acquire) || purge_waits_.load(std::memory_order_acquire)))
+    if (at_most > kIdleTime && (ranges_wait_.load(std::memory_order_acquire) || purge_waits_.load(std::memory_order_acquire)))
       return true;
-    if (at_most > kIdle && segments_->has_deferred()) {
-      work_changed_.wait_for(*lock, kReaderPause);
+    if (at_most > kIdleTime && segments_->has_deferred()) {
+      work_changed_.wait_for(*lock, kReaderPollInterval);
       return true;
     }
     const auto now = std::chrono::steady_clock::now();
     if (now >= end) return false;
     auto until = end;
     const bool tables_wait = l0_count_.load(std::memory_order_acquire) > 0 && changing_.MergesByItself();
-    if (tables_wait) until = std::min(end, WritersPauseAt() > now ? WritersPauseAt() : now + kShortestPause);
+    if (tables_wait) until = std::min(end, WritersPauseAt() > now ? WritersPauseAt() : now + kMinPause);
     if (!postponed_merge_.ok()) until = std::min(end, std::max(now, postponed_until_));
     work_changed_.wait_until(*lock, until);
   }
@@ -242,7 +245,8 @@ MergeJob DBImpl::MakeJob(uint64_t id, const Family& family, const VersionFilter*
 Family* DBImpl::ChooseFamily(const Family* but) const {
   uint32_t chosen = 0;
   size_t most = 0;
-  const bool takes_oldest = manual_compaction_ != ManualCompaction::kNone;  // it waits for those of its beginning
+  // CompactRange waits for the tables that existed when it began
+  const bool takes_oldest = manual_compaction_ != ManualCompaction::kNone;
   current_view_->ForEach([&](uint32_t id, const FamilyView& levels) {
     const Family* const family = FindFamily(id);
     if (levels.l0.empty() || family == but || family->is_gone.load(std::memory_order_relaxed)) return;
@@ -264,12 +268,12 @@ Family* DBImpl::ChooseFamily(const Family* but) const {
   return most == 0 ? nullptr : FindFamily(chosen);
 }
 
-// A merge that was begun and is not at its end comes first: after a crash, or when there was no space for it. After other errors
-// only the next open can resume it: nobody may begin another one before the background error is set. So that is done here, under
-// the lock.
+// Whether the MANIFEST names a merge that has not ended: a crash cut the merge short, or it found no space. The MANIFEST can name
+// only one merge. So an unfinished merge is resumed before another merge or a sweep begins. Otherwise the MANIFEST would forget
+// the tables of the unfinished merge, which are partly linked into the last level. [CC-4]
+// After an error that ends writing only the next open can resume the merge. The background error is therefore set under
+// compaction_mutex_, before another merge can begin.
 // REQUIRES: compaction_mutex_, and no background error.
-// The MANIFEST knows of one merge only. A merge that was begun and is not at its end is resumed before another merge or a sweep
-// begins: these would make the MANIFEST forget its tables, of which a part is linked in the last level. [CC-4]
 bool DBImpl::MergeIsUnfinished() {
   std::lock_guard lock(manifest_mutex_);
   return manifest_state_.merge_id != 0;
@@ -301,9 +305,10 @@ void DBImpl::Announce(MergeInput* input, ManifestState* state) {
   state->merge_filters = FiltersMerges(*family);
 }
 
-// Many families have few tables each, and a commit lists the tables of all families. So the commit that forgets the tables of a
-// small merge announces the next merge, if that one takes at least half as many tables. A turn ends when its merges have taken as
-// many entries as a memtable may have: others wait for compaction_mutex_.
+// A commit lists the tables of all families. If there are many families with few tables each, one commit per merge would cost
+// much. So the commit that forgets the tables of a small merge also announces the next merge, if the next one takes at least half
+// as many tables. A series of merges ends when it has merged as many entries as a memtable may have, so that other threads get
+// compaction_mutex_.
 // REQUIRES: manifest_mutex_
 void DBImpl::AnnounceNext(MergeTurn* turn, ManifestState* state) {
   MergeInput next;
@@ -323,7 +328,7 @@ Status DBImpl::CompactTables() try {
   MergeInput& input = turn.now;
   turn.is_resumed = resume_merge_;
   if (turn.is_resumed) {
-    epochs_.Reclaim();  // perhaps that is the space
+    epochs_.Reclaim();  // reclaimed memory and segments may be the missing space
     std::lock_guard lock(manifest_mutex_);
     std::lock_guard view_lock(view_mutex_);
     input.id = manifest_state_.merge_id;
@@ -359,7 +364,7 @@ Status DBImpl::CompactTables() try {
   return NoMemory();
 }
 
-// Of turn->now.
+// Merges the tables of turn->now.
 Status DBImpl::MergeTables(MergeTurn* turn) {
   Family* const family = turn->now.family;
   const auto& tables = turn->now.tables;
@@ -375,7 +380,7 @@ Status DBImpl::MergeTables(MergeTurn* turn) {
   job.entry_filters = entry_filters.get();
   const std::function<void(PmPtr, PmPtr)> copied = [this](PmPtr from, PmPtr to) { MoveInCache(from, to); };
   if (lookup_cache_ != nullptr) job.copied = &copied;
-  if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();  // what nobody reads any more of old copies is space
+  if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();  // copies that no reader uses any more become free space
   if (family->is_hashed) {
     job.key_filters[0] = current_filter_.get();
     job.key_filters[1] = next_filter_.get();
@@ -394,7 +399,7 @@ Status DBImpl::MergeTables(MergeTurn* turn) {
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
   const CompletedMerge completed{status, stats.merged, stats.dropped, static_cast<uint64_t>(took.count())};
   PostCompaction(*family, merge_id, tables.size(), &completed);
-  // Copies that took the places of their originals are not met again.
+  // Remembers copies that have replaced their originals: a resumed merge will not meet them again.
   if (OutcomeOf(Work::kMerge, status) == Outcome::kLater) KeepMoved(std::move(stats.moved));
   if (!status.ok()) return status;
   for (const MergeStats::Copy& copy : stats.copied) MoveInCache(copy.from, copy.to);
@@ -410,7 +415,8 @@ Status DBImpl::MergeTables(MergeTurn* turn) {
   return Status::OK();
 }
 
-// Of a newest put that no lookup finds any more that begins now, but for its copy; `to` is null if it has none.
+// Tells the lookup cache that the put at `from` is replaced by its copy at `to`. A lookup that begins later finds the copy only.
+// If `to` is null, the put has no copy, and the cache forgets the put.
 void DBImpl::MoveInCache(PmPtr from, PmPtr to) {
   const uint64_t hash = KeyHash(*regions_->Resolve<LogEntry>(from));
   if (to) {
@@ -420,17 +426,17 @@ void DBImpl::MoveInCache(PmPtr from, PmPtr to) {
   }
 }
 
-// ORDER   All of the merge is durable (its last batch ended with a fence) before the MANIFEST forgets the tables. The same commit
-//         may announce the next merge, whose first store comes later. [CC-4]
-// CRASH   Before the commit this merge is resumed, after it the next one: there is one running merge at any time.
-// `turn`: null for a sweep.
+// Commits the end of a merge, or of a sweep if `turn` is null.
+// ORDER   All stores of the merge are durable (its last batch ended with a fence) before the MANIFEST forgets the tables. The
+//         same commit may announce the next merge, whose first store comes later. [CC-4]
+// CRASH   Before the commit this merge is resumed, after it the next one. So at most one merge is unfinished at any time.
 Status DBImpl::FinishMerge(Family* family, MergeTurn* turn, const MergeStats& stats) {
   static const std::vector<std::shared_ptr<PmTable>> kNone;
   const auto& tables = turn == nullptr ? kNone : turn->now.tables;
   {
     std::lock_guard lock(manifest_mutex_);
     ManifestState state = manifest_state_;
-    size_t merged = tables.size();  // the family's oldest
+    size_t merged = tables.size();  // the family's oldest tables
     std::erase_if(state.tables, [&](const ManifestState::Table& table) {
       const bool is_merged = merged > 0 && table.family == family->id;
       merged -= is_merged;
@@ -464,11 +470,11 @@ Status DBImpl::FinishMerge(Family* family, MergeTurn* turn, const MergeStats& st
   counters_.dropped.fetch_add(stats.dropped + stats.unlinked, std::memory_order_relaxed);
   InstallLastLevel(family, tables.size());
   KeepDramBudget();
-  NotifyWork();  // who waits for the merge of these tables may have waited for another thread to make it
+  NotifyWork();  // another thread may have made the merge that a call waits for
   return Status::OK();
 }
 
-// The refreshed level goes with the view that no longer has the tables; see TallIndex.
+// Installs the refreshed last level together with a view that no longer has the merged tables; see TallIndex.
 // REQUIRES: compaction_mutex_, and no merge is running.
 void DBImpl::InstallLastLevel(Family* family, size_t merged_tables) {
   family->last_level->Refresh(family->l1_entries.load(std::memory_order_relaxed));
@@ -483,8 +489,9 @@ void DBImpl::InstallLastLevel(Family* family, size_t merged_tables) {
   settled_entries_.store(0, std::memory_order_relaxed);
 }
 
+// Removes entries that no snapshot needs from key ranges of the last level.
 // REQUIRES: as CompactTables, and no merge to resume.
-// ORDER: the range tombstones before the snapshots; see VersionFilter.
+// ORDER: loads the range tombstones before it copies the snapshots; see VersionFilter.
 Status DBImpl::SweepFamily(Family* family, const KeyRanges& keys, bool asks) try {
   BRAIDDB_SYNC_POINT("DBImpl::SweepFamily");
   if (MergeIsUnfinished()) return Status::Aborted("a merge has to be resumed before a sweep");
@@ -513,7 +520,7 @@ Status DBImpl::SweepFamily(Family* family, const KeyRanges& keys, bool asks) try
   if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();
   const Status swept = family->last_level->Sweep(job, keys, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
-  // Of runs, what it did not come to is as before, and no table waits for the rest.
+  // In sorted runs a sweep may end early: the rest of the level is unchanged, and no table waits for the sweep.
   const bool ends_early = OutcomeOf(Work::kMerge, swept) == Outcome::kLater && family->options.l1 == L1Kind::kSortedRuns;
   if (!swept.ok() && !ends_early) {
     PostponeMerge(swept);
@@ -528,7 +535,8 @@ Status DBImpl::SweepFamily(Family* family, const KeyRanges& keys, bool asks) try
   return NoMemory();
 }
 
-// What had tables before a commit keeps its boundary; what had none is merged up to the log boundary of before.
+// Updates merged_boundary of the families that get their first tables by a commit: all their entries up to the old log boundary
+// are in the last level. A family that had tables before keeps its boundary.
 // REQUIRES: manifest_mutex_
 void DBImpl::NoteMerged(const ManifestState& before, const ManifestState& after) {
   const auto has_tables = [&before](uint32_t family) {
@@ -537,7 +545,7 @@ void DBImpl::NoteMerged(const ManifestState& before, const ManifestState& after)
   };
   for (const ManifestState::Table& table : after.tables) {
     Family* const family = FindFamily(table.family);
-    if (family == nullptr) continue;  // an open for reading only was not given it
+    if (family == nullptr) continue;  // an open for reading only need not name every family
     if (family->merged_boundary < before.log_boundary && !has_tables(table.family)) family->merged_boundary = before.log_boundary;
   }
 }
@@ -573,8 +581,8 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHand
   return NoMemory();
 }
 
-// Of the other families, the tables are merged as well. Records of range tombstones that were forgotten are obsolete when their
-// deletions are merged, too: so then all is done once more.
+// Tables of the other families are merged as well. If range tombstones were forgotten, the deletions of their records become
+// obsolete only after one more merge. So the call then repeats itself without the sweep.
 Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end) {
   if (fork_mark_.is_in_child()) return InChild();
   const uint64_t ranges = CountRanges();
@@ -586,7 +594,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
     std::lock_guard lock(compaction_mutex_);
     if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
     const Reset<ManualCompaction> reset(&manual_compaction_);
-    LetWritersGo();  // it may take long
+    LetWritersGo();  // a compaction may take long, and writers must not wait for it
     const bool sweeps_all = options.sweep_last_level && begin == nullptr && end == nullptr;
     manual_compaction_ = sweeps_all ? ManualCompaction::kBeforeSweep : ManualCompaction::kManual;
     manual_family_ = family;
@@ -606,7 +614,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
     if (status.ok()) status = RelocateAll();
     epochs_.Reclaim();
     Settle(Work::kMerge, status);
-    if (BoundsSpace()) LookAtSpace(true);  // nothing calls the compaction thread, and its look may come late
+    if (BoundsSpace()) LookAtSpace(true);  // the compaction thread is not woken, so its own check may come late
   }
   if (!status.ok() || CountRanges() >= ranges) return status;
   CompactRangeOptions merge_only = options;

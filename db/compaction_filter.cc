@@ -1,4 +1,4 @@
-// The user's compaction filter: asked by merges and sweeps, and what comes of its answers.
+// The user's compaction filter: merges and sweeps call it, and this file carries out its decisions.
 #include "braiddb/compaction_filter.h"
 
 #include <atomic>
@@ -11,18 +11,21 @@
 
 namespace braiddb {
 
-// GOAL    What the filter removes is gone, and what it changes has the new value; nothing older comes back, and no write of now
-//         is lost.
-// REMOVE  In place, where nothing older stays and the filter ignores snapshots: the merge drops the entry as it drops a tombstone
-//         that hides nothing. Otherwise by a deletion, as below. [CC-48]
-// CHANGE  By a write with a new number, made only if the version that the filter was shown is the key's newest as of that
-//         number (DBImpl::WriteIfNewest): merges do not copy, and snapshots keep what they see. It is as durable as any write.
-// CRASH   Before the write: as if the filter had not been asked. After it: it is one write more.
-// WHAT A READER SEES  Of a removal in place: the mark, one store. Levels are read with a look at it, and so are hits of the
-//         lookup cache, which is told after the mark (LookupCache::Forget) and before a segment is released.
+// GOAL    A key that the filter removes is gone. A value that the filter changes is the new one. No older version of the key
+//         becomes visible, and no concurrent write is lost.
+// REMOVE  In place, if no older version of the key stays and the filter ignores snapshots: the merge drops the entry, as it drops
+//         a tombstone that hides no version. Otherwise by a deletion, which is written as CHANGE says. [CC-48]
+// CHANGE  By a write with a new sequence number. The write is made only if the version that the filter was shown is the key's
+//         newest version as of that number (DBImpl::WriteIfNewest). Merges copy no entries for it, and snapshots keep the version
+//         that they see. The write is as durable as any other.
+// CRASH   Before the write: the filter's decision has no effect, and a later merge calls the filter again. After it: the log has
+//         one more write.
+// WHAT A READER SEES  A removal in place is one store, the dead mark. Readers of a level check the mark. So do readers that hit
+//         the lookup cache. The cache is told after the mark is set (LookupCache::Forget) and before the entry's segment is
+//         released.
 class CompactionFilterJob final : public EntryFilterSource {
  public:
-  // `asks`: the user's filter; without it is told of what goes.
+  // `asks`: whether the user's filter is called. If false, the job only forgets dropped entries in the lookup cache.
   CompactionFilterJob(DBImpl* db, const Family& family, const CompactionFilter::Context& context, bool is_sweep, bool asks)
       : db_(*db), family_(family), ranges_(db->RangesOf(family)), context_(context), is_sweep_(is_sweep), asks_(asks) {}
 
@@ -31,7 +34,7 @@ class CompactionFilterJob final : public EntryFilterSource {
     try {
       db_.Log(
           Format("compaction filter: %llu keys removed, %llu deleted, %llu values changed, %llu overtaken by writes; "
-                 "%llu kept since the filter threw, %llu since the write failed%s",
+                 "%llu kept because the filter threw, %llu because the write failed%s",
                  Number(removed_), Number(deleted_), Number(changed_), Number(overtaken_), Number(thrown_), Number(failed_),
                  first_failure_.empty() ? "" : (": " + first_failure_).c_str()));
     } catch (const std::bad_alloc&) {
@@ -52,7 +55,7 @@ class CompactionFilterJob final : public EntryFilterSource {
   static unsigned long long Number(const std::atomic<uint64_t>& count) { return count.load(std::memory_order_relaxed); }
   static void Count(std::atomic<uint64_t>* count) { count->fetch_add(1, std::memory_order_relaxed); }
 
-  // Of one thread.
+  // The filter of one thread of the merge.
   class Filter final : public EntryFilter {
    public:
     Filter(CompactionFilterJob* job, const CompactionFilter* filter, std::unique_ptr<CompactionFilter> own)
@@ -86,7 +89,7 @@ class CompactionFilterJob final : public EntryFilterSource {
         new_value_.clear();
         *ignores_snapshots = filter_->IgnoreSnapshots();
         return filter_->Filter(level, entry.key(), entry.value(), &new_value_);
-      } catch (...) {  // whatever users throw
+      } catch (...) {  // a user's filter may throw any type
         Count(&job_.thrown_);
         return CompactionFilter::Decision::kKeep;
       }
@@ -101,13 +104,14 @@ class CompactionFilterJob final : public EntryFilterSource {
   std::unique_ptr<CompactionFilter> Make(CompactionFilterFactory* factory) {
     try {
       return factory->CreateCompactionFilter(context_);
-    } catch (...) {  // whatever users throw
+    } catch (...) {  // a user's factory may throw any type
       Count(&thrown_);
       return nullptr;
     }
   }
 
-  // Always false: the version stays, below the new one.
+  // Writes a newer version of the entry's key, if the entry is still the newest version. Counts the result in *count, overtaken_
+  // or failed_. Always returns false: the merge keeps the entry, which is older than the new version.
   bool Write(const LogEntry& entry, EntryType type, Slice value, std::atomic<uint64_t>* count) {
     Status status = db_.WriteIfNewest(family_, entry, type, value);
     if (status.IsAborted()) {
@@ -137,13 +141,14 @@ class CompactionFilterJob final : public EntryFilterSource {
   std::string first_failure_;
 };
 
-// Where a sweep of everything follows, it asks, and each key is asked about once.
+// If a sweep of the whole level follows, the sweep calls the filter, so that the filter is called once for each key.
 bool DBImpl::FiltersMerges(const Family& family) const {
   const bool sweep_follows = manual_compaction_ == ManualCompaction::kBeforeSweep && manual_family_ == &family;
   return family.has_filter && !sweep_follows;
 }
 
-// A merge that is resumed drops puts only if that was announced: who checks the files must know. [CC-48]
+// A resumed merge calls the filter only if the MANIFEST announced the merge with a filter: tools that check the files must know
+// that the merge may drop puts. [CC-48]
 std::unique_ptr<EntryFilterSource> DBImpl::FilterMerge(const Family& family) {
   if (!FiltersMerges(family)) return nullptr;
   {

@@ -1,4 +1,4 @@
-// Options::dram_budget, as the data grows.
+// Options::dram_budget at run time: sizes of the lookup cache, the filter and the inner nodes as the data grows.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -12,29 +12,31 @@
 namespace braiddb {
 namespace {
 
-// The cache gives a part of its memory at a time, so that it seldom has to.
+// The lookup cache shrinks by at least 1/kParts of the shared memory, so that it shrinks seldom.
 constexpr uint64_t kParts = 16;
 
-// A lookup cache has the size that it may have, a quarter of that, a quarter of the quarter, and so on, down to this at most.
+// The size of a lookup cache is its maximum divided by a power of kCacheGrowth. The smallest size is the first that is at most
+// kFirstCacheBytes.
 constexpr uint64_t kFirstCacheBytes = 32 << 10;
 constexpr uint64_t kCacheGrowth = 4;
-// Buckets that are moved at a time, some 0.2 ms.
+// Buckets that are moved between two checks whether a memtable waits.
 constexpr uint64_t kBucketsPerStep = 1024;
 
-// Rounds without a call after which memory that is only kept goes, and after which the lookup cache goes.
+// Idle rounds, that is, rounds without a call of the user, after which kept arenas are freed, and after which the lookup cache
+// shrinks to its first size.
 constexpr uint32_t kRoundsForArenas = 1;
 constexpr uint32_t kRoundsForCache = 12;
 
-// Most readers leave at once.
-constexpr int kTurnsForReaders = 20;
-constexpr std::chrono::microseconds kReaderTurn{50};
+// Checks whether readers have left the old table, and the pause between two checks. Most readers leave within the first pauses.
+constexpr int kReaderChecks = 20;
+constexpr std::chrono::microseconds kReaderPause{50};
 
 uint64_t FirstCacheBytes(uint64_t most) {
   while (most > kFirstCacheBytes) most /= kCacheGrowth;
   return most;
 }
 
-// `now` if it is the largest.
+// The next larger size; `now` if the cache has the largest size.
 uint64_t NextCacheBytes(uint64_t now, uint64_t most) {
   if (most <= now) return now;
   while (most / kCacheGrowth > now) most /= kCacheGrowth;
@@ -43,7 +45,7 @@ uint64_t NextCacheBytes(uint64_t now, uint64_t most) {
 
 }  // namespace
 
-// While it grows, a quarter of its size exists as well.
+// With a budget: during a resize the old table, of a quarter of the size, exists beside the new one.
 uint64_t DBImpl::MostLookupCache() const {
   const uint64_t room = RoomForCache();
   return std::min(options_.lookup_cache_size, dram_.is_set() ? room / (kCacheGrowth + 1) * kCacheGrowth : room);
@@ -63,13 +65,14 @@ void DBImpl::GrowLookupCache() {
   if (!CacheWantsWork() && !cache_is_resized_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(cache_size_mutex_);
   if (!cache_is_resized_.load(std::memory_order_relaxed)) StartGrowth();
-  if (cache_is_resized_.load(std::memory_order_relaxed)) (void)ContinueResize(false);  // else it goes on later
+  // If the resize does not end in this call, a later call continues.
+  if (cache_is_resized_.load(std::memory_order_relaxed)) (void)ContinueResize(false);
 }
 
 void DBImpl::StartGrowth() {
   const uint64_t now = lookup_cache_->bytes();
   const uint64_t next = NextCacheBytes(now, MostLookupCache());
-  // A table that is hardly larger is not worth it.
+  // If the limit has less than the next size, takes at least twice the present size: a smaller gain is not worth a resize.
   const uint64_t taken = next <= now ? 0 : cache_share_.Take(std::min(next, now * 2), next);
   if (taken != 0 && lookup_cache_->StartResize(taken)) {
     cache_is_resized_.store(true, std::memory_order_release);
@@ -79,17 +82,19 @@ void DBImpl::StartGrowth() {
   lookup_cache_->AcceptCrowd();
 }
 
-// STEPS   1 the buckets are moved  2 the old table is retired: nobody enters it any more  3 all who may be in it have left  4 its
-//         memory goes.
-// Without `waits` this returns false before its end if a memtable has to be flushed, or if a reader stays long; a later call
-// goes on.
+// Continues a resize of the lookup cache.
+// STEPS   1 move the buckets  2 retire the old table: no thread enters it any more  3 wait until all readers that may be in it
+//         have left  4 free its memory.
+// Without `waits`, returns false before the end if a memtable has to be flushed, or if a reader stays long. A later call
+// continues.
 bool DBImpl::ContinueResize(bool waits) try {
   if (old_table_.load(std::memory_order_acquire) == OldTable::kInUse) {
     resized_from_bytes_ = lookup_cache_->bytes();
     while (!lookup_cache_->MoveBuckets(kBucketsPerStep)) {
       if (!waits && immutable_count_.load(std::memory_order_acquire) > 0) return false;
     }
-    // Who looks at the new size later announced a larger number, or is a reader that entered later.
+    // A writer that looks up its bucket after this point has announced a larger number. A reader that does so has entered its
+    // epoch later.
     const uint64_t last_announced = next_sequence_.load(std::memory_order_seq_cst);
     FenceAnnouncements();
     WaitWriters(last_announced);
@@ -102,11 +107,11 @@ bool DBImpl::ContinueResize(bool waits) try {
   for (int turn = 0;; ++turn) {
     epochs_.Reclaim();
     if (old_table_.load(std::memory_order_acquire) == OldTable::kLeft) break;
-    if (!waits && turn == kTurnsForReaders) {
+    if (!waits && turn == kReaderChecks) {
       resize_waits_.store(true, std::memory_order_relaxed);
       return false;
     }
-    std::this_thread::sleep_for(kReaderTurn);
+    std::this_thread::sleep_for(kReaderPause);
   }
   lookup_cache_->ReleaseOld();
   cache_share_.Give(resized_from_bytes_);
@@ -149,7 +154,7 @@ bool DBImpl::GiveBackIdle() {
     cache_is_resized_.store(true, std::memory_order_release);
     return !ContinueResize(false);
   }
-  if (idle_rounds_ == 0 && cache_share_.is_limited()) lookup_cache_->AskAgain();  // others may have given back
+  if (idle_rounds_ == 0 && cache_share_.is_limited()) lookup_cache_->AskAgain();  // other databases may have given memory back
   return true;
 }
 
@@ -159,12 +164,12 @@ uint64_t DBImpl::RoomForCache() const {
          std::min(dram_.cached, (HasFilter() ? dram_.filter : 0) + NodeBytes() + range_bytes_.load(std::memory_order_relaxed));
 }
 
-// Or will have.
+// Whether a filter is in use or will be built.
 bool DBImpl::HasFilter() const {
   return filter_.load(std::memory_order_relaxed) != nullptr || (uses_filter_ && !filter_given_up_);
 }
 
-// A skiplist's index has a share of its own.
+// Bytes of the inner nodes of all NV-Trees. The index of a skiplist has its own share of the budget.
 uint64_t DBImpl::NodeBytes() const {
   uint64_t bytes = 0;
   for (uint32_t id = 0; id < kMaxFamilies; ++id) {
@@ -197,21 +202,21 @@ void DBImpl::KeepDramBudget() {
              static_cast<unsigned long long>(room)));
 }
 
-// Of all families'.
+// Bytes of the memtables of all families.
 uint64_t DBImpl::MemtableBytes(const Memtable& memtable) {
   uint64_t bytes = memtable.DramBytes();
   memtable.ForEachSibling([&bytes](uint32_t, const Memtable* sibling) { bytes += sibling->DramBytes(); });
   return bytes;
 }
 
-// Without the memory of running work.
+// Adds the bytes of DRAM that the database keeps. Working memory of running flushes and merges is not counted.
 void DBImpl::AddDram(MetricFigures* figures) const {
   std::shared_ptr<const ReadView> view;
   std::vector<std::shared_ptr<const LastLevel>> last_levels;
   {
     std::lock_guard lock(view_mutex_);
     view = current_view_;
-    // Under the lock: a family that leaves the view loses its entry in by_id_ later, under the same lock.
+    // With the lock held: a family that leaves the view loses its entry in by_id_ later, under the same lock.
     view->ForEach([&](uint32_t id, const FamilyView&) { last_levels.push_back(FindFamily(id)->last_level); });
   }
   MetricFigures::Dram& parts = figures->dram;

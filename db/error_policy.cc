@@ -14,17 +14,19 @@ struct Row {
   Outcome outcomes[static_cast<size_t>(Cause::kCount)];
 };
 
-// Only a failed persist ends writing, but where a part of the work is done already: then DRAM and media may differ, or what is
-// damaged would be met again and again. kEnds also stands where nobody knows how such an error could come.
+// Only a failed persist ends writing, with one exception: if a part of the work is already done, every error ends writing,
+// because DRAM and media may differ, or because a retry would meet the same damage again. kEnds also stands where no way is known
+// in which the error could occur.
 constexpr Row kTable[] = {
     // work                 kPersist kCorruption kNoSpace kRefused kNoMemory kStopped kCaller
     {Work::kReserveLog, {kEnds, kEnds, kReport, kReport, kReport, kReport, kReport}},
-    {Work::kAppend, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},       // the entry may be durable, and nobody sees it
+    {Work::kAppend, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},       // the entry may be durable but is not visible
     {Work::kSeal, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},         // the segment has no owner any more
-    {Work::kRelease, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},      // it is free on media, or not
+    {Work::kRelease, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},      // the segment may or may not be free on media
     {Work::kFlushCopies, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},  // the index of L0 has a part of the copies
     {Work::kCheckpoint, {kEnds, kEnds, kLater, kLater, kLater, kLater, kLater}},
-    // A merge without DRAM leaves an index of the last level behind it. One that is stopped is the next open's.
+    // A merge that fails for lack of DRAM leaves the index of the last level incomplete. The next open resumes a merge that a
+    // close stopped.
     {Work::kMerge, {kEnds, kEnds, kLater, kLater, kEnds, kReport, kEnds}},
     {Work::kMakeCopies, {kEnds, kEnds, kLater, kLater, kLater, kLater, kLater}},
     {Work::kInstall, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},

@@ -1,5 +1,5 @@
-// What follows from an error: one table, by what the database did and by what failed. Every place of db/ that meets an error asks
-// it; no place decides by itself what ends writing.
+// Error policy: one table gives the consequence of an error, by the work that failed and by the cause. All code in db/ asks this
+// table; no other place decides which error ends writing.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,30 @@ enum class Work : uint8_t {
   kCheckpoint,    // lists flushed tables in the MANIFEST
   kMerge,         // merges tables into the last level, or sweeps it
   kMakeCopies,    // relocates or collapses entries, up to the MANIFEST that lists the copies
-  kInstall,       // background work as a whole, of which a part may be done in the MANIFEST and not in DRAM
+  kInstall,       // background work as a whole; a part may be done in the MANIFEST but not in DRAM
   kCreateFamily,  // up to the MANIFEST that lists the family
-  kDropFamily,    // up to the MANIFEST that says so
-  kPurgeFamily,   // frees what a dropped family had
+  kDropFamily,    // up to the MANIFEST that lists the family as dropped
+  kPurgeFamily,   // frees the space of a dropped family
   kOptionsFile,   // writes the options file
   kCount
 };
 
-// What failed.
+// The cause of the failure.
 enum class Cause : uint8_t {
-  kPersist,     // a sync: what is on media is unknown
-  kCorruption,  // media hold what nobody wrote
+  kPersist,     // a sync failed: the content of media is unknown
+  kCorruption,  // media hold bytes that the database did not write
   kNoSpace,     // persistent memory is full
   kRefused,     // the system refused a call (EMFILE, ENFILE, ENOMEM, EIO, …), or a resource is in use; nothing was written
-  kNoMemory,    // DRAM
-  kStopped,     // by a close
+  kNoMemory,    // no DRAM
+  kStopped,     // stopped by a close
   kCaller,      // an argument, or a state that the caller knows (ReadOnly)
   kCount
 };
 
 enum class Outcome : uint8_t {
   kNone,         // there is no error
-  kReport,       // the call returns the error, and all else goes on
-  kLater,        // the database does the work again, or goes on without it
+  kReport,       // the call returns the error; all other work continues
+  kLater,        // the database repeats the work later, or continues without it
   kEndsWriting,  // the database takes no more writes until it is opened again
 };
 

@@ -50,7 +50,7 @@ void EventQueue::Run() {
       if (const Event event = make()) {
         for (const auto& listener : listeners_) event(listener.get());
       }
-    } catch (const std::bad_alloc&) {  // what there is no memory for is not told
+    } catch (const std::bad_alloc&) {  // an event for which there is no memory is skipped
     }
     lock.lock();
     if (++told_ == limit_) changed_.notify_all();

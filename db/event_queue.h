@@ -32,17 +32,17 @@ class EventQueue {
 
   bool has_listeners() const { return !listeners_.empty(); }
 
-  // `make` is called later, by the queue's thread, with no lock held: it gives what listeners are called with, or nothing.
-  // Without memory, and once Stop was called, the event is not told.
+  // Queues an event. `make` is called later by the queue's thread, with no lock held. It returns the function that is called with
+  // each listener, or an empty function. The event is skipped if there is no memory, or if Stop was called.
   template <class Make>
   void Post(Make&& make) noexcept try {
     Push(std::forward<Make>(make));
   } catch (const std::bad_alloc&) {
   }
-  // Returns when all events that were posted before the call have been told. Later ones, which listeners may cause without end,
-  // wait for Stop; until then the thread calls nobody. REQUIRES: not called by a listener.
+  // Returns when all events that were posted before the call have been delivered. Later events, which listeners may cause without
+  // end, wait for Stop. Until Stop the thread calls no listener. REQUIRES: not called by a listener.
   void Pause();
-  // Tells the events that were posted before the call, and ends the thread. REQUIRES: as Pause.
+  // Delivers the events that were posted before the call, and ends the thread. REQUIRES: as Pause.
   void Stop();
 
  private:
@@ -54,8 +54,8 @@ class EventQueue {
   std::condition_variable changed_;
   std::deque<std::function<Event()>> events_;
   uint64_t posted_ = 0;
-  uint64_t told_ = 0;            // of these, in their order
-  uint64_t limit_ = UINT64_MAX;  // only so many are told
+  uint64_t told_ = 0;            // delivered events; the queue is first in, first out
+  uint64_t limit_ = UINT64_MAX;  // events from this number on are not delivered
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// What the user's functions are told, and when: listeners, and the receiver of the info log. Without listeners no event is noted.
+// Events for the user's functions: listeners, and the receiver of the info log. Without listeners no event is recorded.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -67,11 +67,11 @@ void DBImpl::TellOfCompaction(const Family& family, uint64_t job, size_t tables,
         ended ? listener->OnCompactionCompleted(this, info) : listener->OnCompactionBegin(this, info);
       };
     });
-  } catch (const std::bad_alloc&) {  // not told
+  } catch (const std::bad_alloc&) {  // skipped: there is no memory for the event
   }
 }
 
-// Users know no hidden families.
+// Hidden families belong to the database, so users get no events of them.
 void DBImpl::PostCompaction(const Family& family, uint64_t job, size_t tables, const CompletedMerge* completed) noexcept {
   if (!HasListeners(events_)) return;
   if (!family.is_hidden) TellOfCompaction(family, job, tables, completed);
@@ -85,11 +85,11 @@ void DBImpl::PostBackgroundError(const Status& status) noexcept {
       return
           [this, info = BackgroundErrorInfo{path_, status}](EventListener* listener) { listener->OnBackgroundError(this, info); };
     });
-  } catch (const std::bad_alloc&) {  // not told
+  } catch (const std::bad_alloc&) {  // skipped: there is no memory for the event
   }
 }
 
-// As writers look at it, see PaceWrites; judged when it is told.
+// The stall condition is evaluated when the event is delivered, by the limits that throttle writers (PaceWrites).
 void DBImpl::PostStallCondition() noexcept {
   events_->Post([this]() -> EventQueue::Event {
     const uint32_t most_waiting = changing_.max_immutable_memtables.load(std::memory_order_relaxed);

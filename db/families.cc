@@ -1,4 +1,4 @@
-// Column families: finding them at an open, creating and dropping them, and taking away what dropped ones had.
+// Column families: found at an open, created, dropped, and purged after a drop.
 #include <algorithm>
 #include <chrono>
 #include <mutex>
@@ -18,9 +18,9 @@
 namespace braiddb {
 namespace {
 
-// The creation of a family waits that long for dropped ones whose ids or space it needs.
-constexpr auto kMostWaitForPurge = std::chrono::seconds(5);
-constexpr auto kLookForPurge = std::chrono::milliseconds(1);
+// The creation of a family waits at most this long for the purge of dropped families whose ids or space it needs.
+constexpr auto kMaxWaitForPurge = std::chrono::seconds(5);
+constexpr auto kPurgePollInterval = std::chrono::milliseconds(1);
 
 Status Validate(const ColumnFamilyOptions& options, const std::string& name) {
   if (name.empty() || name.size() > kMaxFamilyName)
@@ -45,7 +45,7 @@ Family* DBImpl::FamilyOf(const ColumnFamilyHandle* handle, Status* status) const
   const auto* const known = static_cast<const FamilyHandle*>(handle);
   if (__builtin_expect(known != nullptr && known->db() == this, 1)) return known->family();
   *status = Status::InvalidArgument(handle == nullptr ? "the column family handle is null"
-                                                      : "the column family handle is of another database");
+                                                      : "the column family handle belongs to another database");
   return nullptr;
 }
 
@@ -150,7 +150,7 @@ Status DBImpl::FindFamilies(const std::vector<ColumnFamilyDescriptor>& descripto
     }
     if (listed.l1_kind != static_cast<uint8_t>(options.l1)) {
       return Status::InvalidArgument("column family '" + listed.name + "' was made with another l1 (" + NameOfL1(listed.l1_kind) +
-                                     "); open it with that");
+                                     "); open it with that kind");
     }
     Family* const family = NewFamily(listed.id, listed.number, listed.name, options);
     family->l1_entries.store(listed.l1_entries, std::memory_order_relaxed);
@@ -174,7 +174,7 @@ Status DBImpl::FindFamilies(const std::vector<ColumnFamilyDescriptor>& descripto
   return Status::OK();
 }
 
-// Other writes than through a TransactionDB would not see the locks of these.
+// Prepared transactions need the locks of a TransactionDB. Other writes would not respect these locks.
 Status DBImpl::RefusePrepared() {
   const auto hidden = FindFamilyByName(kPreparedFamilyName);
   if (hidden == nullptr) return Status::OK();
@@ -196,8 +196,9 @@ Status DBImpl::CreateMissing(const std::vector<ColumnFamilyDescriptor>& descript
 
 // ---- Creation
 
-// Users' families get the ids from 1 on in turn, so that a batch with the id of a dropped family does not meet another family.
-// Hidden families get the largest ids, so that users' ids do not depend on whether hidden families exist. 0 if no id is free.
+// A free id; 0 if none is free. Ids of users' families are given in ascending order from 1 on, and start again at 1 after the
+// last, so that a batch with the id of a dropped family does not soon meet another family. Hidden families get the largest ids,
+// so that users' ids do not depend on whether hidden families exist.
 uint32_t DBImpl::FreeFamilyId(bool is_hidden) {
   constexpr uint32_t kUsersIds = kMaxFamilies - 1 - kHiddenFamilies;  // without the default family
   const auto is_free = [this](uint32_t id) { return manifest_state_.FindFamily(id) == nullptr; };
@@ -215,9 +216,10 @@ uint32_t DBImpl::FreeFamilyId(bool is_hidden) {
   return 0;
 }
 
-// STEPS   1 an empty last level, durable  2 the MANIFEST lists the family  3 views have it.
+// STEPS   1 create an empty last level, durable  2 list the family in the MANIFEST  3 install a view that has the family.
 // ORDER   1 before 2. [CC-49]
-// CRASH   Before 2: what was made is nobody's. Segments come back at the next open; places are made anew when they are used.
+// CRASH   Before 2: the new level has no owner. The next open releases its segments. Its places are rewritten when they are used
+//         again.
 // REQUIRES: families_mutex_, or that the database is being opened.
 Status DBImpl::MakeFamily(const ColumnFamilyOptions& options, const std::string& name) {
   if (Status status = Validate(options, name); !status.ok()) return status;
@@ -255,14 +257,14 @@ Status DBImpl::MakeFamily(const ColumnFamilyOptions& options, const std::string&
   view->Alter(id, [&](FamilyView* levels) { levels->l1 = family->last_level->View(); });
   status = manifest_.Commit(state);
   if (!status.ok()) return status;
-  manifest_state_ = std::move(state);  // from here on nothing fails
+  manifest_state_ = std::move(state);  // no step after this one fails
   families_.push_back(family);
   by_id_[id].store(family.get(), std::memory_order_release);
   InstallView(view);
   return Status::OK();
 }
 
-// Does what the compaction thread does now and then, without a pause.
+// Runs the steps of PurgeFamilies without the pauses that the compaction thread makes.
 bool DBImpl::WaitForPurge(uint64_t forgotten, std::chrono::steady_clock::time_point deadline) {
   const auto can_be_forgotten = [this] {
     std::lock_guard lock(manifest_mutex_);
@@ -276,11 +278,11 @@ bool DBImpl::WaitForPurge(uint64_t forgotten, std::chrono::steady_clock::time_po
     if (std::chrono::steady_clock::now() >= deadline || !can_be_forgotten()) return false;
     bool stepped = false;
     {
-      // A compaction may hold it for long.
+      // A compaction may hold the mutex for a long time.
       const std::unique_lock lock(compaction_mutex_, std::try_to_lock);
       stepped = lock.owns_lock() && PurgeFamilies();
     }
-    if (!stepped) std::this_thread::sleep_for(kLookForPurge);
+    if (!stepped) std::this_thread::sleep_for(kPurgePollInterval);
   }
   return true;
 }
@@ -296,8 +298,8 @@ Status DBImpl::CreateAnyFamily(const ColumnFamilyOptions& options, const std::st
                                std::unique_ptr<ColumnFamilyHandle>* handle) try {
   handle->reset();
   if (fork_mark_.is_in_child()) return InChild();
-  const auto deadline = std::chrono::steady_clock::now() + kMostWaitForPurge;
-  std::unique_lock drop_lock(drop_mutex_);  // the name may be that of a family that is being dropped
+  const auto deadline = std::chrono::steady_clock::now() + kMaxWaitForPurge;
+  std::unique_lock drop_lock(drop_mutex_);  // the name may belong to a family that is being dropped
   std::unique_lock lock(families_mutex_);
   for (;;) {
     if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
@@ -324,10 +326,12 @@ Status DBImpl::CreateAnyFamily(const ColumnFamilyOptions& options, const std::st
 
 // ---- Dropping
 
-// STEPS   1 no write begins, and those that are announced end  2 what was written is in tables, behind the log boundary  3 no
-//         merge is under way or to be resumed  4 the MANIFEST says that the family was dropped, and forgets its tables.
-// 2 and 3 may take long. Nobody waits for them but who creates or drops a family.
-// CRASH   Before 4 nothing has happened; after it the family is not there, and PurgeFamilies goes on. [CC-49]
+// STEPS   1 refuse new writes to the family, and wait for announced ones  2 flush all memtables, so that all entries are in
+//         tables and below the log boundary  3 finish a merge that is to be resumed  4 commit a MANIFEST that marks the family as
+//         dropped and forgets its tables.
+// 2 and 3 may take long. Only calls that create or drop families wait for them.
+// CRASH   Before 4 the family is unchanged. After 4 the family does not exist, and PurgeFamilies continues at the next open.
+//         [CC-49]
 Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   if (fork_mark_.is_in_child()) return InChild();
   Status status;
@@ -382,16 +386,18 @@ Status DBImpl::CommitDrop(Family* family) {
   family->is_gone.store(true, std::memory_order_release);
   purge_waits_.store(true, std::memory_order_release);
   counters_.l1_entries.fetch_sub(family->l1_entries.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  InstallView(view);  // counts its tables no more
+  InstallView(view);  // the view no longer counts the family's tables
   return Status::OK();
 }
 
-// STEPS   1 no new view has the family, and those who may read it leave  2 its last level gives back its segments  3 all its
-//         entries are marked dead, wherever in the log they are  4 the MANIFEST forgets the family; its id can be given again.
-// ORDER   3 before 4: else entries that live would be another family's, or nobody's for ever. [CC-49] Of 2, too, what waits for
-//         readers (SegmentAllocator::FreeDeferred): entries of runs have no marks.
-// CRASH   Before 4 the next open goes on with 3; what is marked already stays marked. Segments of the last level are nobody's
-//         then, and are released by the open.
+// STEPS   1 install a view without the family, and wait until readers of older views have left  2 release the segments of its
+//         last level  3 mark all its entries dead in all segments of the log  4 commit a MANIFEST that forgets the family. Its id
+//         is free then.
+// ORDER   3 before 4: otherwise live entries would belong to the next family with this id, or to no family for ever. [CC-49] Also
+//         before 4: segments of 2 that wait for readers (SegmentAllocator::FreeDeferred) are freed, because entries of sorted
+//         runs have no dead marks.
+// CRASH   Before 4 the next open continues with 3; entries that are marked stay marked. Segments of the last level have no owner
+//         then, and the open releases them.
 // REQUIRES: compaction_mutex_
 bool DBImpl::PurgeFamilies() try {
   if (write_failed_.load(std::memory_order_acquire)) return false;
@@ -425,12 +431,13 @@ bool DBImpl::PurgeFamilies() try {
   Settle(Work::kPurgeFamily, status);
   return status.ok();
 } catch (const std::bad_alloc&) {
-  return false;  // again later
+  return false;  // the next call tries again
 }
 
 bool DBImpl::HasLeft(Family* family) {
-  if (family->ranges.load(std::memory_order_acquire) != nullptr) return false;  // their records go first, see SweepRanges
-  // acquire: pairs with the end of the last handle.
+  // The records of its tombstones are deleted first, see SweepRanges.
+  if (family->ranges.load(std::memory_order_acquire) != nullptr) return false;
+  // acquire: pairs with the release in the destructor of the last handle.
   if (family->leaving.load(std::memory_order_acquire) == 0 && family->handles.load(std::memory_order_acquire) == 0) {
     {
       std::lock_guard lock(view_mutex_);
@@ -449,7 +456,8 @@ bool DBImpl::HasLeft(Family* family) {
     level.swap(family->last_level);
     by_id_[family->id].store(nullptr, std::memory_order_release);
   }
-  // What is in the log is forgotten with its segments, see PurgeOneSegment; copies are not there.
+  // Entries in the log leave the lookup cache with their segments, see PurgeOneSegment. Sorted runs hold copies, which are not in
+  // the log.
   if (lookup_cache_ != nullptr && family->options.l1 == L1Kind::kSortedRuns) {
     const std::unique_ptr<EntryCursor> cursor = level->View()->NewCursor();
     for (cursor->SeekToFirst(); cursor->entry() != nullptr; cursor->Next())
@@ -463,7 +471,7 @@ bool DBImpl::HasLeft(Family* family) {
 Status DBImpl::PurgeOneSegment() {
   Segment* const segment = unpurged_.back();
   unpurged_.pop_back();
-  std::optional<PinnedView> pinned;  // a log that is flushed by copies is released meanwhile
+  std::optional<PinnedView> pinned;  // a log that is flushed by copies may be released concurrently
   if (IsFlushedByCopies(*segment)) {
     pinned.emplace(this);
     std::lock_guard lock(manifest_mutex_);
@@ -485,9 +493,9 @@ Status DBImpl::PurgeOneSegment() {
       CountObsolete(segment, segment->ptr(reader.entry_offset()), *entry);
     }
     if (lookup_cache_ != nullptr) lookup_cache_->Forget(KeyHash(*entry), segment->ptr(reader.entry_offset()));
-    // A mark from before a crash may be here and not be durable. [CC-46]
-    // No canary goes without the fence below: that of the MANIFEST, by this thread and before its selector, would do. This one
-    // bounds what waits for it, and tells of a sync that fails.
+    // The mark may have been set before a crash, and may not be durable. [CC-46]
+    // No canary test leaves out the fence below: the fence of the MANIFEST, made by this thread before it stores the selector,
+    // would be enough. The fence below bounds the number of lines that wait, and reports a sync that fails.
     if (!BRAIDDB_MUTANT("purge-not-flushed")) persistence->Flush(&entry->next[0], sizeof(uint64_t));
     flushed = true;
   }
@@ -496,7 +504,7 @@ Status DBImpl::PurgeOneSegment() {
 
 Status DBImpl::ForgetPurged() {
   BRAIDDB_SYNC_POINT("DBImpl::ForgetPurged");
-  // ORDER: runs that wait for readers are freed before the id can be another family's; see txn/primary_reader.h.
+  // ORDER: sorted runs that wait for readers are freed before the id can be given to another family; see txn/primary_reader.h.
   if (Status status = segments_->FreeDeferred(true); !status.ok()) return status;
   {
     std::lock_guard lock(manifest_mutex_);

@@ -1,4 +1,4 @@
-// Family: a column family of an open database, as its engine has it.
+// Family: the state of one column family in an open database.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@
 
 namespace braiddb {
 
-// Lives until the database is closed, or longer if a handle does, also when it was dropped: who found it by its id needs no
-// guard.
+// Lives until the database is closed, or as long as a handle if that is longer. A dropped family also stays, so code that found a
+// family by its id needs no guard.
 struct Family {
   Family(uint32_t family_id, uint64_t family_number, std::string family_name, const ColumnFamilyOptions& family_options)
       : id(family_id),
@@ -43,46 +43,51 @@ struct Family {
   const uint64_t hash_salt;
   const uint64_t number;
   const std::string name;
-  const bool is_hidden;  // only code of the library writes to the family
+  const bool is_hidden;  // only the library itself writes to the family
   const ColumnFamilyOptions options;
   const KeyOrder order;
-  const bool is_hashed;   // structures that find keys by hash know its keys
-  const bool has_filter;  // a hit of the lookup cache may be an entry that the filter has dropped
+  const bool is_hashed;   // its keys are in the structures that find keys by hash (lookup cache, filter, L0 index)
+  const bool has_filter;  // an entry that the lookup cache returns may have been dropped by the filter
 
-  // Range tombstones that live, null if there are none: loaded inside an epoch guard, and after the entry that they may hide. Who
-  // needs them for longer keeps a shared_ptr. [CC-54]
+  // The live range tombstones; null if there are none. Loaded inside an epoch guard, and after the entry that they may hide. Code
+  // that needs the set for longer keeps a shared_ptr. [CC-54]
   std::atomic<const RangeTombstones*> ranges{nullptr};
   std::shared_ptr<const RangeTombstones> current_ranges;  // owns *ranges; DBImpl::ranges_mutex_
-  // What is found, or not found, may not be the answer: there is a filter, or there are range tombstones. Set after `ranges`.
+  // Whether the result of a lookup needs another check: the family has a compaction filter or range tombstones. Set after
+  // `ranges`.
   std::atomic<bool> looks_closer;
 
-  // compaction_mutex_, and to change it view_mutex_, too; readers take the view's. Null when it was taken away.
+  // Read under compaction_mutex_; changed under compaction_mutex_ and view_mutex_. Readers use the level of their view. Null
+  // after the family was purged.
   std::shared_ptr<LastLevel> last_level;
   std::atomic<uint64_t> l1_entries{0};  // estimate
-  // Of a family with listed tables: what is smaller and lives is in the last level; 0: not known yet. manifest_mutex_
+  // For a family with listed tables: every live entry with a smaller number is in the last level. 0: not known yet.
+  // manifest_mutex_
   uint64_t merged_boundary = 0;
-  size_t merging_tables = 0;                 // the oldest of L0, which leave the view together; DBImpl::view_mutex_
-  bool merges_orders = false;                // the merge of these makes one of their orders, or has; as merging_tables
-  std::atomic<bool> dropped{false};          // nothing is written to it any more, unless dropping it fails
-  std::atomic<bool> is_gone{false};          // the MANIFEST says that it was dropped
-  mutable std::atomic<uint32_t> handles{0};  // that were given out and not destroyed, and iterators
-  // Of one that was dropped and has no handle: 0 not yet 1 no new view has it 2 nor has any reader.
+  // The number of oldest tables of L0 that are being merged, and leave the view together; DBImpl::view_mutex_.
+  size_t merging_tables = 0;
+  bool merges_orders = false;        // the merge reads one sorted run of all these tables, or creates it; DBImpl::view_mutex_
+  std::atomic<bool> dropped{false};  // the family takes no writes, unless the drop fails
+  std::atomic<bool> is_gone{false};  // the MANIFEST lists the family as dropped
+  mutable std::atomic<uint32_t> handles{0};  // existing handles and iterators
+  // For a dropped family without handles. 0: still in the view. 1: no new view has the family. 2: no reader uses the family.
   std::atomic<int> leaving{0};
 };
 
-// What users hold.
+// The implementation of ColumnFamilyHandle.
 class FamilyHandle final : public ColumnFamilyHandle {
  public:
-  // `db`: whose it is.
+  // `db`: the database that the handle belongs to.
   FamilyHandle(const void* db, std::shared_ptr<Family> family) : db_(db), family_(std::move(family)) {
     family_->handles.fetch_add(1, std::memory_order_relaxed);
   }
-  // release: what was read through the handle comes before what follows from its end.
+  // release: reads through the handle come before the purge that may follow its end.
   ~FamilyHandle() override {
     for (const auto& listener : listeners_) listener->OnColumnFamilyHandleDeletionStarted(this);
     family_->handles.fetch_sub(1, std::memory_order_release);
   }
-  // These are told of its deletion: the database's, if it is the user's. The handle may outlive the database.
+  // Sets the listeners that are called when the handle is deleted: those of the database, if a user gets the handle. The handle
+  // may outlive the database.
   void TellOfDeletion(const std::vector<std::shared_ptr<EventListener>>& listeners) { listeners_ = listeners; }
 
   const std::string& GetName() const override { return family_->name; }

@@ -1,21 +1,21 @@
-// The filter over the keys of the last level and of some tables of L0: kept by merges and flushes, made anew after an open and
-// when too much of it is gone.
+// The filter over the keys of the last level and of some tables of L0. Merges and flushes add keys to it. The compaction thread
+// rebuilds it after an open, and when many of its keys no longer exist.
 //
-// WHY "NO" IS RIGHT  A get loads the view first, the filter then, and asks the tables of the view whose keys the filter does not
-//   have (PmTable::in_filter) whatever that says. A filter that is in use has all keys that the others, or the last level, can
-//   have as an answer:
-//   - of tables that merges will take by themselves: the merge adds the keys of what comes to the last level, to the filter in
-//     use and to the one that is being made, before the view is installed that no longer has the tables. A making takes its
-//     steps between merges. So the key of every entry that is linked in the last level, tombstones and hidden ones too, is in a
-//     filter in use, and as long as none is being made the braided skiplist's merge adds no key that is there already;
-//   - of other tables flushed since its making began: the flush adds them before it installs the table, to both filters, too. It
-//     holds filter_mutex_ from before its first key until the table is in the view, so that a making begins before a table, or
-//     finds it in the view;
-//   - of other tables that were in the view then, as those from before the open: these are walked under a pin;
-//   - of the last level: it is walked after that, one family's after the other. Families that are created meanwhile have nothing
-//     there. A walk meets all entries that were in it when the walk began, but for those that merges take out meanwhile. If a
-//     newer version replaces one, that has the same key, and came from a table. If a tombstone did it, the key is not there for
-//     anyone whose snapshot the merge did not know.
+// WHY "NO" IS RIGHT  A get loads the view first and the filter second. It searches the tables of the view whose keys are not in
+//   the filter (PmTable::in_filter) whatever the filter says. A filter in use has every key that the other tables or the last
+//   level can answer for:
+//   - Tables that merges take by themselves: the merge adds the keys that come to the last level to the filter in use, and to the
+//     filter that is being built. It does so before the view without these tables is installed. The steps of a rebuild run
+//     between merges. So the key of every entry that is linked in the last level, tombstones and hidden versions included, is in
+//     the filter in use. While no filter is being built, the merge of the braided skiplist skips keys that the level already has.
+//   - Other tables that were flushed since the rebuild began: the flush adds their keys to both filters before it installs the
+//     table. It holds filter_mutex_ from before its first key until the table is in the view. So a rebuild begins before the
+//     flush adds keys, or finds the table in the view.
+//   - Other tables that were in the view when the rebuild began, such as restored tables: the rebuild walks them under a pin.
+//   - The last level: the rebuild walks it afterwards, one family after the other. Families that are created during the walk add
+//     entries by merges only. A walk meets all entries that were in the level when the walk began, except for those that a merge
+//     removes during the walk. If a newer version replaced such an entry, that version has the same key and came from a table. If
+//     a tombstone removed it, no reader needs the entry: the merge keeps every version that a registered snapshot sees.
 #include <algorithm>
 #include <utility>
 
@@ -27,19 +27,20 @@
 namespace braiddb {
 namespace {
 
-// Between two looks at whether something more urgent is there.
+// Entries that one step adds, and entries between two checks whether the database is being closed.
 constexpr uint64_t kEntriesPerStep = 1 << 14;
-constexpr uint64_t kEntriesPerStop = 1 << 12;
-// Keys that a filter has room for at least, so that a database that grows has few parts.
-constexpr uint64_t kLeastRoom = 1 << 20;
-// And before it has a second part, which takes another line of each get and is wrong once more for one in a hundred: as many as
-// the lookup cache has room for, up to so many, as small databases have small caches.
+constexpr uint64_t kEntriesPerCheck = 1 << 12;
+// A filter has room for at least this number of keys beyond the present ones, so that a growing database has few parts.
+constexpr uint64_t kMinRoom = 1 << 20;
+// Keys for which the first part of a filter has room. A second part costs each get another cache line, and doubles the rate of
+// false positives. The room is the number of keys that the lookup cache has room for, at most kUsualRoom, since small databases
+// have small caches.
 constexpr uint64_t kCacheBytesPerKey = 8;
 constexpr uint64_t kUsualRoom = 4 << 20;
-// Of a database that has at most half as many entries the filter has room for so many, 20 KiB at 10 bits a key. When it has more
-// a filter of the usual size takes its place: the walk along so few takes milliseconds.
+// If the database has at most half this number of entries, its filter has room for this number: 20 KiB at 10 bits a key. When the
+// database has more, a filter of the usual size replaces the small one. The walk along so few entries takes milliseconds.
 constexpr uint64_t kSmallRoom = 1 << 14;
-// More keys that are gone than this are worth a walk.
+// A filter with more than this number of keys that no longer exist is rebuilt.
 constexpr uint64_t kFewKeys = 1 << 12;
 
 }  // namespace
@@ -52,7 +53,7 @@ DBImpl::PinnedView::PinnedView(DBImpl* db) : db_(db) {
 
 DBImpl::PinnedView::~PinnedView() { db_->epochs_.Unpin(pin_); }
 
-// None is wanted while a merge waits to be resumed: tables that are half merged lead on into the last level.
+// While a merge waits to be resumed, no filter is built: the lists of half-merged tables lead into the last level.
 bool DBImpl::FilterWanted() const {
   if (filter_must_go_.load(std::memory_order_relaxed)) return true;
   if (filter_given_up_ || resume_merge_.load(std::memory_order_acquire)) return false;
@@ -60,16 +61,16 @@ bool DBImpl::FilterWanted() const {
   if (filter == nullptr) return uses_filter_;
   if (filter->is_full()) return true;
   const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_entries_.load(std::memory_order_relaxed);
-  if (KeysThatFit(filter->bytes()) < entries) return false;  // there is room for one only, and this one is of use
+  if (KeysThatFit(filter->bytes()) < entries) return false;  // there is room for one filter only, and the present one is useful
   if (entries > filter_room_) return true;
   if (compaction_idle_ && filter->parts() > 1) return true;
-  return filter->keys() > 2 * std::max(entries, filter_built_keys_) + kFewKeys;  // half of them are gone
+  return filter->keys() > 2 * std::max(entries, filter_built_keys_) + kFewKeys;  // half of its keys no longer exist
 }
 
 // REQUIRES: compaction_mutex_
 bool DBImpl::BuildFilter(std::chrono::steady_clock::duration at_least) try {
   if (filter_must_go_.exchange(false)) {
-    Log("dram_budget: the filter goes for inner nodes of the last level; gets of keys that are not there search all levels");
+    Log("dram_budget: inner nodes of the last level take the memory of the filter; gets of absent keys search all levels");
     GiveUpFilter();
     ReplaceFilter(nullptr);
   }
@@ -87,14 +88,14 @@ bool DBImpl::BuildFilter(std::chrono::steady_clock::duration at_least) try {
   return false;
 }
 
-// The one in use stays, if there is one.
+// A filter that is in use stays in use.
 void DBImpl::GiveUpFilter() {
   filter_given_up_ = true;
   std::lock_guard lock(filter_mutex_);
   next_filter_.reset();
 }
 
-// In a new filter beside others of so many bytes.
+// The number of keys for which a new filter has room beside filters of `in_use` bytes.
 uint64_t DBImpl::KeysThatFit(uint64_t in_use) const {
   if (!dram_.is_set()) return UINT64_MAX;
   const uint64_t room = dram_.filter - std::min(dram_.filter, in_use);
@@ -106,7 +107,7 @@ DBImpl::FilterStep DBImpl::BeginFilter() {
   const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_entries_.load(std::memory_order_relaxed);
   uint64_t in_use = current_filter_ == nullptr ? 0 : current_filter_->bytes();
   if (in_use > 0 && KeysThatFit(in_use) < entries) {
-    ReplaceFilter(nullptr);  // there is room for one only, and that one is full
+    ReplaceFilter(nullptr);  // there is room for one filter only, and the present one is full
     in_use = 0;
   }
   if (in_use > 0 && dram_.is_set()) current_filter_->LimitBytes(in_use);
@@ -118,11 +119,11 @@ DBImpl::FilterStep DBImpl::BeginFilter() {
     usual = std::min(usual, KeyFilter::KeysOfFirstPart(options_.filter_bits_per_key, dram_.filter - in_use));
     const bool is_small = entries <= kSmallRoom / 2 && usual > kSmallRoom;
     filter_room_ = is_small ? kSmallRoom : UINT64_MAX;
-    const uint64_t keys = std::min(fit, is_small ? kSmallRoom : std::max(entries + entries / 4 + kLeastRoom, usual));
+    const uint64_t keys = std::min(fit, is_small ? kSmallRoom : std::max(entries + entries / 4 + kMinRoom, usual));
     filter = KeyFilter::Create(options_.filter_bits_per_key, keys, dram_.filter - in_use);
   }
   if (filter == nullptr) {
-    Log("filter: no room; gets of keys that are not there search all levels");
+    Log("filter: no room; gets of absent keys search all levels");
     return FilterStep::kFailed;
   }
   {
@@ -139,7 +140,7 @@ DBImpl::FilterStep DBImpl::BeginFilter() {
       if (!complete || !family.is_hashed) break;
       const auto table = levels.l0.begin() + static_cast<ptrdiff_t>(std::exchange(first, first + tables));
       if (std::none_of(table, table + static_cast<ptrdiff_t>(tables), [](const auto& one) { return one->in_filter; })) continue;
-      // An order fetches what comes next; along a list each entry is waited for.
+      // A cursor over a sorted run prefetches the next entries; a cursor along a list waits for each entry.
       const std::unique_ptr<EntryCursor> cursor = order != nullptr ? order->NewCursor(regions_.get(), &family.order)
                                                                    : std::make_unique<BraidedCursor>(&(*table)->list, nullptr);
       cursor->SeekToFirst();
@@ -157,7 +158,7 @@ DBImpl::FilterStep DBImpl::AddLastLevel() {
   BRAIDDB_SYNC_POINT("DBImpl::AddLastLevel");
   const PinnedView pinned(this);
   const FamilyView* levels = pinned.view().Of(filter_family_);
-  while (levels == nullptr || !FindFamily(filter_family_)->is_hashed) {  // gone, or not in a filter
+  while (levels == nullptr || !FindFamily(filter_family_)->is_hashed) {  // the family was dropped, or its keys are not in filters
     filter_position_.reset();
     if (++filter_family_ >= pinned.view().others.size()) return FilterStep::kEnd;
     levels = pinned.view().Of(filter_family_);
@@ -181,19 +182,20 @@ DBImpl::FilterStep DBImpl::AddLastLevel() {
   return FilterStep::kMore;
 }
 
-// False if the database is being closed, or the list is damaged: it is in order, and so ends. The entry at which it stops is
-// sound, too. Of a key's versions some may be passed over: they have one hash.
+// Adds the keys of up to `count` entries. False if the database is being closed, or if the list is damaged. The list must be in
+// ascending order, so the loop ends. The entry at which the loop stops was checked as well. Some versions of a key may be
+// skipped: all have one hash.
 bool DBImpl::AddEntries(const KeyOrder& order, EntryCursor* cursor, uint64_t count, KeyFilterWriter* writer) const {
   const LogEntry* before = nullptr;
   for (uint64_t i = 0;; ++i, cursor->NextKey()) {
     const LogEntry* const entry = cursor->entry();
     if (entry == nullptr) break;
-    if (i % kEntriesPerStop == 0 && stopping_.load(std::memory_order_acquire)) return false;
+    if (i % kEntriesPerCheck == 0 && stopping_.load(std::memory_order_acquire)) return false;
     const PmPtr place = regions_->Find(entry);
     if (!place || entry->height() > kMaxHeight ||
         !regions_->Holds(place + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8)) ||
         (before != nullptr && CompareEntries(order, *before, *entry) >= 0)) {
-      Log("filter: a list is damaged; gets of keys that are not there search all levels");
+      Log("filter: a list is damaged; gets of absent keys search all levels");
       return false;
     }
     if (i == count) break;
@@ -209,21 +211,21 @@ void DBImpl::EndFilter() {
   ReplaceFilter(next_filter_);
 }
 
-// `filter`: next_filter_, or null for none.
+// Puts `filter`, which is next_filter_, or null for none, in the place of the filter in use.
 void DBImpl::ReplaceFilter(std::shared_ptr<KeyFilter> filter) {
   std::shared_ptr<KeyFilter> old;
   {
     std::lock_guard lock(filter_mutex_);
     if (filter != nullptr) next_filter_.reset();
     old = std::exchange(current_filter_, std::move(filter));
-    // release: all keys that were added.
+    // release: all keys were added before.
     filter_.store(current_filter_.get(), std::memory_order_release);
   }
   if (old == nullptr) return;
   try {
     epochs_.Retire([kept = old]() mutable { kept.reset(); });
   } catch (const std::bad_alloc&) {
-    epochs_.Synchronize();  // no reader is inside any more when it goes
+    epochs_.Synchronize();  // no reader uses the old filter when it is freed
   }
   old.reset();
   epochs_.Reclaim();

@@ -1,4 +1,4 @@
-// Flush and checkpoint: full memtables become tables of L0.
+// Flush and checkpoint: full memtables become tables of L0, and the MANIFEST lists them.
 #include <pthread.h>
 #include <time.h>
 
@@ -22,14 +22,14 @@ namespace {
 constexpr uint32_t kSpareSegments = 2;
 constexpr uint64_t kYoungRegionBytes = 4ull << 20;  // a region that is no larger does not grow for spares
 
-// Without a flush for so long, writers are taken to pause: where iterators come, and where they do not; up to so long where what
-// was begun then had to be given up.
+// If no memtable was flushed for this time, writers count as paused. The first limit applies while iterators are being created,
+// the second otherwise. If a merge of sorted runs had to be given up, the limit doubles, up to the third.
 constexpr std::chrono::milliseconds kShortPause{5};
 constexpr std::chrono::milliseconds kLongPause{50};
-constexpr std::chrono::milliseconds kLongestPause{1000};
-// So often it is looked whether the database is idle.
+constexpr std::chrono::milliseconds kMaxPause{1000};
+// The interval between two checks whether the database is idle.
 constexpr std::chrono::milliseconds kIdleRound{5000};
-// Orders that are merged because a CPU is idle, and are given up, are not tried again before so many flushes.
+// If a merge of sorted runs that a seemingly idle CPU allowed is given up, it is not tried again before this number of flushes.
 constexpr uint32_t kFlushesPerTry = 16;
 
 std::chrono::nanoseconds TimeOf(clockid_t clock) {
@@ -38,9 +38,9 @@ std::chrono::nanoseconds TimeOf(clockid_t clock) {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// Tables that no MANIFEST lists yet, oldest first; those that were rotated together lie side by side, first the one that has the
-// extents.
-// REQUIRES: manifest_mutex_, under which they lose their extents.
+// Tables that the MANIFEST does not list, oldest first. Tables of one rotation are adjacent, and the table that has the extents
+// comes first.
+// REQUIRES: manifest_mutex_, under which tables lose their extents.
 std::vector<std::shared_ptr<PmTable>> UnlistedTables(const ReadView& view) {
   std::vector<std::shared_ptr<PmTable>> tables;
   view.ForEach([&tables](uint32_t, const FamilyView& levels) {
@@ -56,7 +56,8 @@ std::vector<std::shared_ptr<PmTable>> UnlistedTables(const ReadView& view) {
   return tables;
 }
 
-// A flush asks beside checkpoints: whether there are such tables of `count` rotations. They are the newest tables of each family.
+// Whether there are unlisted tables of `count` rotations. Needs no manifest_mutex_, unlike UnlistedTables: unlisted tables are
+// the newest tables of each family.
 bool HasUnlistedRotations(const ReadView& view, size_t count) {
   std::set<uint64_t> rotations;
   view.ForEach([&](uint32_t, const FamilyView& levels) {
@@ -74,7 +75,7 @@ size_t MostListedTables(const ManifestState& state) {
 
 }  // namespace
 
-// What is not flushed stays in its memtable and in the log.
+// Flushes memtables until the database is closed. Entries that are not flushed stay in their memtable and in the log.
 void DBImpl::FlushLoop() {
   pthread_setname_np(pthread_self(), "braid-flush");
   try {
@@ -89,13 +90,13 @@ void DBImpl::FlushLoop() {
 
 void DBImpl::FlushUntilStopped() {
   std::chrono::milliseconds pause = kLongPause;
-  std::chrono::milliseconds given_up{0};  // what is waited for at least then
+  std::chrono::milliseconds given_up{0};  // the minimum pause after a merge of sorted runs was given up
   WriterPressure::Flush flush{};
   auto began = std::chrono::steady_clock::now();
   std::chrono::nanoseconds process_began = TimeOf(CLOCK_PROCESS_CPUTIME_ID);
-  std::chrono::nanoseconds orders_cpu{0};  // of flush.orders
-  uint32_t gives_up = 0;                   // for so many flushes, to merge orders because a CPU seems to be idle
-  bool is_alone = false;                   // when the last flush began, nothing was merged
+  std::chrono::nanoseconds orders_cpu{0};  // CPU time of flush.orders
+  uint32_t gives_up = 0;                   // flushes before sorted runs are merged on a seemingly idle CPU again
+  bool is_alone = false;                   // no merge was running when the last flush began
   const auto wanted = [this] {
     return stopping_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0 || CacheWantsWork();
   };
@@ -117,14 +118,14 @@ void DBImpl::FlushUntilStopped() {
       if (!work_changed_.wait_for(lock, std::max(pause, given_up), wanted)) {
         lock.unlock();
         const bool is_done = MergeTableOrders(OrdersFor::kPause);
-        given_up = is_done ? std::chrono::milliseconds(0) : std::min(2 * std::max(pause, given_up), kLongestPause);
-        for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {  // the orders of before
+        given_up = is_done ? std::chrono::milliseconds(0) : std::min(2 * std::max(pause, given_up), kMaxPause);
+        for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {  // reclaims the sorted runs that were merged
         }
         lock.lock();
         WaitIdle(&lock, wanted);
       }
       if (immutable_count_.load(std::memory_order_acquire) == 0) {
-        if (stopping_.load(std::memory_order_acquire)) return;  // nothing is left to flush
+        if (stopping_.load(std::memory_order_acquire)) return;  // all memtables are flushed
         continue;
       }
       flush_running_ = true;
@@ -141,7 +142,7 @@ void DBImpl::FlushUntilStopped() {
       pending = pending_flushes_.front();
     }
     PrepareArena(*pending.memtable);
-    if (!FlushOne(pending, &flush)) return;  // what is not flushed stays where it is
+    if (!FlushOne(pending, &flush)) return;  // unflushed entries stay in memtables and in the log
     epochs_.Reclaim();
     for (uint32_t region = 0; region < regions_->count(); ++region) {
       if (regions_->ReservedBytes(region) > kYoungRegionBytes) segments_->PrepareSpares(region, kSpareSegments);
@@ -163,7 +164,7 @@ void DBImpl::FlushUntilStopped() {
   }
 }
 
-// What an idle database can do without goes back to the system meanwhile.
+// While the database is idle, memory that it can do without is given back to the system.
 void DBImpl::WaitIdle(std::unique_lock<std::mutex>* lock, const std::function<bool()>& wanted) {
   std::chrono::milliseconds round = kIdleRound;
   BRAIDDB_SYNC_POINT_ARG("DBImpl::WaitIdle:Round", &round);
@@ -175,7 +176,8 @@ void DBImpl::WaitIdle(std::unique_lock<std::mutex>* lock, const std::function<bo
   }
 }
 
-// The next memtable will be like this one. A writer rotates memtables, and should not wait for page faults meanwhile.
+// Prepares an arena for the next memtable, which will need about as much memory as this one. The writer that rotates memtables
+// then need not wait for page faults.
 void DBImpl::PrepareArena(const Memtable& like) {
   if (stopping_.load(std::memory_order_acquire)) return;
   {
@@ -184,21 +186,21 @@ void DBImpl::PrepareArena(const Memtable& like) {
   }
   const uint64_t entries = ExpectedEntries(&like);
   std::unique_ptr<Arena> arena = CreateArena(entries);
-  if (arena == nullptr) return;  // the writer tries again
+  if (arena == nullptr) return;  // the writer that rotates tries again
   arena->Populate(std::min(like.DramBytes(), KeptArenaBytes()));
   std::lock_guard lock(arenas_mutex_);
   if (arenas_.size() < KeptArenas()) arenas_.push_back(std::move(arena));
 }
 
-// *took: what waits for nothing but a CPU.
+// Sets the fields of *took that measure the flush itself, without waits for writers.
 bool DBImpl::FlushOne(const PendingFlush& pending, WriterPressure::Flush* took) {
   PostFlush(pending.memtable->id(), nullptr);
   const uint64_t begin_ns = perf::NowNs();
   FenceAnnouncements();
   if (!BRAIDDB_MUTANT("flush-before-writers-left")) WaitWriters(pending.last_announced);
   const VersionFilter filter(snapshots_.Copy());
-  // Where a merge of the table is to come, that adds its keys: not while writers may wait, and not those that are overwritten by
-  // then.
+  // If a merge of the table is to follow, the merge adds its keys to the filter. The flush does not: writers may wait for the
+  // flush, and keys that are overwritten until the merge need no room in the filter.
   const bool adds_keys = !changing_.MergesByItself();
   std::unique_lock filter_lock(filter_mutex_, std::defer_lock);  // until the table is in the view; see filter.cc
   std::optional<KeyFilterWriter> keys;
@@ -206,7 +208,7 @@ bool DBImpl::FlushOne(const PendingFlush& pending, WriterPressure::Flush* took) 
     filter_lock.lock();
     keys.emplace(current_filter_.get(), next_filter_.get());
   }
-  // Those of other families first: who takes the extents of all is known then.
+  // The memtables of the other families are flushed first: after that it is known which table takes the extents of all.
   const auto began = std::chrono::steady_clock::now();
   const std::chrono::nanoseconds cpu_began = TimeOf(CLOCK_THREAD_CPUTIME_ID);
   std::vector<FlushResult> flushed;
@@ -227,7 +229,7 @@ bool DBImpl::FlushOne(const PendingFlush& pending, WriterPressure::Flush* took) 
   took->took = std::chrono::steady_clock::now() - began;
   took->cpu_time = TimeOf(CLOCK_THREAD_CPUTIME_ID) - cpu_began;
   if (copies != nullptr && !FinishCopies(copies)) return false;
-  // What was overwritten is garbage already.
+  // Bytes of dropped versions are garbage already, so the tables do not count them.
   uint64_t dropped_bytes = of_default.dropped_bytes;
   for (const FlushResult& result : flushed) dropped_bytes += result.dropped_bytes;
   of_default.table->log_bytes -= std::min(of_default.table->log_bytes, dropped_bytes);
@@ -282,8 +284,10 @@ bool DBImpl::FinishCopies(FlushCopier* copies) {
   return status.ok();
 }
 
-// WHY THE CACHE HAS NO ORIGINAL WHEN ITS LOG IS RELEASED  As in a relocation: the view has the table already, so a lookup that
-//         misses after this finds the copy, and one that missed before does not fill in what it found.
+// Tells the lookup cache the addresses of the copies.
+// WHY THE CACHE HAS NO ORIGINAL WHEN ITS LOG IS RELEASED  The view already has the table of copies. A lookup that misses after
+//   the move finds the copy. A lookup that missed before the move does not fill the cache, because the move changed the bucket's
+//   word.
 // REQUIRES: manifest_mutex_, and no view leads to the originals any more.
 void DBImpl::MoveToCopies(const PmTable& table) {
   if (lookup_cache_ == nullptr || table.moves.empty()) return;
@@ -292,14 +296,14 @@ void DBImpl::MoveToCopies(const PmTable& table) {
     lookup_cache_->Move(KeyHash(*move.from), regions_->Find(move.from), move.to, sequence);
 }
 
-// Segments of the log of which every entry has been flushed: by copies, so nothing in them counts any more. [CC-53]
+// Retires the segments of the log in which every entry has been flushed by copies: no entry in them counts any more. [CC-53]
 // REQUIRES: manifest_mutex_
 void DBImpl::ReleaseFlushedLog(uint64_t boundary) {
   if (options_.index_unified_logging || is_read_only()) return;
   BRAIDDB_SYNC_POINT("DBImpl::ReleaseFlushedLog");
   segments_->ForEachLog([&](Segment* segment) {
-    // One that was retired by an earlier call may be released, and be somebody else's, at any moment: then it has no entries, or
-    // shows another generation to who has seen that it has some.
+    // A segment that an earlier call retired may be released and be in use for another purpose at any moment. Such a segment has
+    // no entries, or its generation differs from the one that was loaded before.
     const uint64_t generation = segment->generation();
     if (segment->state() != SegmentState::kSealed || segment->holds_copies.load(std::memory_order_relaxed) ||
         segment->sealed_last_sequence() >= boundary || segment->entries.load(std::memory_order_acquire) == 0 ||
@@ -312,19 +316,19 @@ void DBImpl::ReleaseFlushedLog(uint64_t boundary) {
   });
 }
 
-// Whether the MANIFEST may say `longer` in place of `state`. NoSpace: merges have to make room first. While no table is listed,
-// no merge can, so the room that is kept for copies is used.
+// Whether the MANIFEST may list the tables of `longer` instead of those of `state`. NoSpace: merges have to make room first. A
+// merge needs a listed table. So if no table is listed, the room that is reserved for copies is used.
 // REQUIRES: manifest_mutex_
 Status DBImpl::ReserveForTables(const ManifestState& state, const ManifestState& longer) {
   if (longer.tables.size() > MostListedTables(longer) && !state.tables.empty())
-    return Status::NoSpace("the MANIFEST lists enough tables");
+    return Status::NoSpace("the MANIFEST lists the largest possible number of tables");
   Status status = manifest_.Reserve(longer, Manifest::Room::kCopies);
   if (OutcomeOf(Work::kCheckpoint, status) != Outcome::kEndsWriting && state.tables.empty() && manifest_.Fits(longer))
     return Status::OK();
   return status;
 }
 
-// Makes tables that no MANIFEST lists durable, and lists them in *state.
+// Makes the tables that the MANIFEST does not list durable, and lists them in *state.
 // REQUIRES: manifest_mutex_
 Status DBImpl::ListTables(ManifestState* state, std::vector<std::shared_ptr<PmTable>>* tables, uint64_t* lines) {
   {
@@ -340,11 +344,13 @@ Status DBImpl::ListTables(ManifestState* state, std::vector<std::shared_ptr<PmTa
     size_t end = begin;
     for (; end < tables->size() && (*tables)[end]->id() == (*tables)[begin]->id(); ++end) {
       const PmTable& table = *(*tables)[end];
-      const Family* const family = FindFamily(table.family());                             // null: nobody reads it any more
-      if (family == nullptr || family->is_gone.load(std::memory_order_acquire)) continue;  // the MANIFEST forgot its tables
+      const Family* const family = FindFamily(table.family());  // null: the family was purged
+      // The MANIFEST lists the family as dropped, without tables.
+      if (family == nullptr || family->is_gone.load(std::memory_order_acquire)) continue;
       longer.tables.push_back({table.id(), table.boundary(), table.entries, table.heads(), table.family()});
     }
-    // The rest waits for a merge; its log stays behind the boundary. The boundary moves beyond all of a rotation, or nothing.
+    // The other tables wait for a merge; their log stays above the boundary. The boundary moves past all tables of a rotation, or
+    // not at all.
     const Status room = ReserveForTables(*state, longer);
     if (OutcomeOf(Work::kCheckpoint, room) == Outcome::kLater || (!room.ok() && is_read_only())) {
       if (longer.tables.size() > MostListedTables(longer)) refused_tables_ = longer.tables.size() - state->tables.size();
@@ -367,7 +373,7 @@ Status DBImpl::ListTables(ManifestState* state, std::vector<std::shared_ptr<PmTa
   return Status::OK();
 }
 
-// The MANIFEST says so.
+// Called when the MANIFEST with `state` is committed.
 // REQUIRES: manifest_mutex_
 void DBImpl::OnListed(ManifestState state, const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t lines) {
   NoteMerged(manifest_state_, state);
@@ -384,7 +390,8 @@ void DBImpl::OnListed(ManifestState state, const std::vector<std::shared_ptr<PmT
   counters_.flushed_lines.fetch_add(lines, std::memory_order_relaxed);
 }
 
-// STEPS   1 flush the log space of the tables, oldest first  2 list them in the MANIFEST and move the log boundary.
+// STEPS   1 persist the pointers of the tables, oldest table first  2 commit a MANIFEST that lists the tables and has the new log
+//         boundary.
 // ORDER   1 before 2 (PersistTablePointers ends with a fence). [CC-3]
 Status DBImpl::CheckpointTables() {
   std::lock_guard lock(manifest_mutex_);
@@ -405,11 +412,12 @@ Status DBImpl::CheckpointTables() {
   return status;
 }
 
-// STEPS   1 the tables' log space, and the sizes of the segments  2 the states of the segments, and the MANIFEST that lists the
-//         tables and says that the database was closed
+// STEPS   1 persist the pointers of the tables, and the sizes of the segments  2 store the states of the segments, and a MANIFEST
+//         that lists the tables and says that the database was closed.
 // ORDER   1 before 2: one fence for all of 1 if there is one table, one for all of 2. [CC-3] [CC-36]
-// CRASH   In 2: the MANIFEST may be durable, and segments that it has no log in be open. Recovery seals those, as it does after a
-//         crash that comes behind a checkpoint. Or they are sealed, and the MANIFEST is of before: recovery replays them.
+// CRASH   In 2: the MANIFEST may be durable while segments without unflushed log are still open. Recovery seals them, as after
+//         any crash behind a checkpoint. Or the segments are sealed, and the MANIFEST is the previous one. Then recovery replays
+//         the segments.
 Status DBImpl::CheckpointAndClose(const std::vector<Segment*>& sealing) {
   std::lock_guard lock(manifest_mutex_);
   ManifestState state;
@@ -418,7 +426,7 @@ Status DBImpl::CheckpointAndClose(const std::vector<Segment*>& sealing) {
   Status status = ListTables(&state, &tables, &lines);
   if (!status.ok()) return status;
   const uint64_t last = LastDrawn();
-  // What the last close said is still so.
+  // The MANIFEST of the last close is still true.
   if (tables.empty() && sealing.empty() && manifest_.is_clean() && state.last_sequence == last) return status;
   Persistence* const persistence = regions_->persistence();
   if (!persistence->Drain()) return persistence->error();

@@ -1,4 +1,4 @@
-// Hidden column families: where prepared transactions wait (txn/prepared_records.h), and range tombstones lie
+// Hidden column families: the records of prepared transactions (txn/prepared_records.h), and of range tombstones
 // (log/range_record.h).
 #pragma once
 
@@ -8,10 +8,11 @@
 
 namespace braiddb {
 
-// No list that users see has it, every open opens it by itself, and copies and repairs have it like all others.
+// A hidden family is in no list that users see. Every open opens it without being asked. Copies and repairs treat it like any
+// other family.
 inline constexpr const char* kPreparedFamilyName = "__braiddb_prepared_transactions";
 
-// Ids that are kept free for them.
+// The number of ids that are kept free for hidden families.
 inline constexpr uint32_t kHiddenFamilies = 2;
 inline bool IsHiddenFamily(std::string_view name) { return name == kPreparedFamilyName || name == kRangeTombstonesFamilyName; }
 

@@ -16,7 +16,7 @@ namespace {
 
 struct Description {
   const char* name;
-  double unit;  // what is noted, in what is shown
+  double unit;  // values in nanoseconds or bytes are divided by `unit` when they are shown
 };
 
 constexpr double kNsPerMicro = 1000;

@@ -1,4 +1,4 @@
-// The distributions that the threads of a database note (Histograms in braiddb/statistics.h).
+// Histograms of single threads, which add up to Histograms in braiddb/statistics.h.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace braiddb {
 
-// Of one thread. Durations are in nanoseconds.
+// The histograms of one thread. Durations are in nanoseconds.
 class ThreadHistograms {
  public:
   void Add(HistogramKind kind, uint64_t value) { all_[static_cast<size_t>(kind)].Add(value); }
@@ -20,8 +20,8 @@ class ThreadHistograms {
   std::array<ConcurrentHistogram, kHistogramKinds> all_;
 };
 
-// Made when something is noted first.
-// Thread safety: GetOrMake by one thread at a time, Get by any.
+// Histograms that are allocated at the first value.
+// Thread safety: one thread may call GetOrMake; any thread may call Get.
 class LazyHistograms {
  public:
   LazyHistograms() = default;

@@ -12,11 +12,11 @@ namespace braiddb {
 namespace {
 
 Status IsGone(uint64_t next, uint64_t floor) {
-  return Status::NotFound("the log does not have sequence number " + std::to_string(next) +
-                          " any more: what was written up to number " + std::to_string(floor) + " may have been reclaimed");
+  return Status::NotFound("the log does not have sequence number " + std::to_string(next) + " any more: writes up to number " +
+                          std::to_string(floor) + " may have been reclaimed");
 }
 
-// A range is shown as it was deleted. That its keys are gone concerns nobody.
+// Adds the deletion of a range as the user wrote it. The deletion of the record itself is not shown.
 void AddRange(const LogEntry& record, WriteBatch* updates) {
   RangeTombstone range;
   uint32_t family = 0;
@@ -51,7 +51,7 @@ Status DBImpl::GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLog
   return NoMemory();
 }
 
-// ORDER: before the segment is retired. seq_cst: who pins later sees it; see log_iterator.h.
+// ORDER: called before the segment is retired. seq_cst: a thread that pins later sees the new floor; see log_iterator.h.
 void DBImpl::RaiseLogFloor(uint64_t sequence) {
   if (log_floor_.load(std::memory_order_relaxed) < sequence) log_floor_.store(sequence, std::memory_order_seq_cst);
 }
@@ -66,7 +66,7 @@ void LogIterator::Unpin() {
 
 LoggedBatch LogIterator::GetBatch() { return std::exchange(batch_, LoggedBatch()); }
 
-// Of the hidden families users see the ranges that they deleted.
+// Of the hidden families, users see only the ranges that they deleted.
 bool LogIterator::IsShown(const LogEntry& entry) const {
   if (!db_->IsHidden(entry.family())) return true;
   const Family* const ranges = db_->range_family_.load(std::memory_order_acquire);
@@ -84,7 +84,7 @@ void LogIterator::Next() try {
     NextWrite();
   } while (is_valid_ && batch_.updates->Count() == 0);
 } catch (const std::bad_alloc&) {
-  // The window begins again, behind the batch that was given last.
+  // The next call fills a new window, from the successor of the last batch on.
   is_valid_ = false;
   batch_ = LoggedBatch();
   runs_.clear();
@@ -112,9 +112,10 @@ void LogIterator::NextWrite() {
   }
 }
 
-// STEPS   1 pin  2 look at the floor  3 a bound, up to which everything is published  4 the segments.
-// ORDER   1 before 2, and 3 before 4; see log_iterator.h. The old pin goes when there is a new one: nothing depends on it.
-// False if there is nothing to be read, or an error.
+// Sets up the next window. False if there is nothing to read, or after an error.
+// STEPS   1 pin  2 load the floor  3 choose a bound up to which all writes are published  4 collect the segments.
+// ORDER   1 before 2, and 3 before 4; see log_iterator.h. The old pin ends when the new one exists: the new window does not
+//         depend on it.
 bool LogIterator::FillWindow() {
   runs_.clear();
   bound_ = 0;
@@ -130,7 +131,7 @@ bool LogIterator::FillWindow() {
     return false;
   }
   if (db_->LastDrawn() < next_) {
-    Unpin();  // the end, for now
+    Unpin();  // the end of the log at this time
     return false;
   }
   const uint64_t bound = db_->ChooseLogBound();
@@ -142,8 +143,9 @@ bool LogIterator::FillWindow() {
   return status_.ok();
 }
 
-// A segment that is released and taken again meanwhile has nothing for this window: what it had lies below the floor, and what it
-// gets above the bound. It shows in the generation, which changes before the words below begin anew.
+// Adds the segment's entries to the window. A segment that is released and reused concurrently has none: its old entries are
+// below the floor, and its new ones above the bound. Reuse changes the generation before the counters that are loaded below start
+// again.
 bool LogIterator::AddRun(const Segment* segment) {
   const uint64_t generation = segment->generation();
   const SegmentState state = segment->state();
@@ -160,8 +162,9 @@ bool LogIterator::AddRun(const Segment* segment) {
   return true;
 }
 
-// The first batch at or behind `from` of which users see next_ or a larger number. False if there is none, or an error. A batch
-// may end with records that users do not see: a follower that has the updates before them does not get the batch again.
+// Moves *run to the first batch at or after `from` that has a visible update with the number next_ or a larger one. False if
+// there is none, or after an error. A batch may end with records that users do not see. A follower that has all visible updates
+// of such a batch does not get the batch again.
 bool LogIterator::FindBatch(Run* run, uint64_t from) {
   LogReader reader(run->segment->data(), run->segment->entry_seed(), run->limit, from);
   while (reader.end() < run->limit) {
@@ -180,7 +183,7 @@ bool LogIterator::FindBatch(Run* run, uint64_t from) {
   return false;
 }
 
-// *end: where the batch ends in its segment.
+// *end: the end of the batch in its segment.
 bool LogIterator::ReadBatch(const Run& run, uint64_t* end) {
   LogReader reader(run.segment->data(), run.segment->entry_seed(), run.limit, run.offset);
   auto updates = std::make_unique<WriteBatch>();

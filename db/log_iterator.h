@@ -1,18 +1,19 @@
-// LogIterator: the entries of all log segments, merged by their sequence numbers.
+// LogIterator: merges the entries of all log segments by sequence number.
 //
-// A segment that a thread writes has ascending numbers, so this is a merge of sorted runs. It goes in windows: what was written
-// up to a bound, then what was written meanwhile, and so on.
+// A segment is written by one thread at a time and has ascending numbers, so the log is a set of sorted runs. The merge proceeds
+// in windows: the first has everything that was written up to a bound, the next has what was written meanwhile, and so on.
 //
-// WHY NOTHING IS LEFT OUT
-//   - of what was written: at the bound all writes are published (ChooseLogBound), so each is below used_bytes of its segment. A
-//     batch never lies on both sides of it, since its numbers are drawn at once;
-//   - of what was released: whoever releases a segment first raises DBImpl::log_floor_ to its last number, then retires it. Who
-//     pins first and looks at the floor then sees that it was raised, or the segment stays until the pin goes. Above the floor,
-//     every entry is where it was written;
-//   - of what an earlier session released: the floor begins below the log boundary, above which nothing is ever released.
-// WHY NOTHING COMES TWICE  Copies of relocations have numbers of originals, or values that operands were made into. Segments of
-//   them are not read; those of earlier sessions lie below the floor.
-// WHY WHAT IS READ IS RIGHT  An entry does not change but for its links, and its checksum is verified.
+// WHY THE ITERATOR IS COMPLETE
+//   - Written entries: at the bound all writes are published (ChooseLogBound), so each is below used_bytes of its segment. A
+//     batch is never on both sides of the bound, since all its numbers are drawn at once.
+//   - Released segments: before a segment is retired, DBImpl::log_floor_ is raised to its last number. A thread that pins first
+//     and then loads the floor sees the raised floor, or the segment stays until the pin ends. Above the floor, every entry is
+//     where it was written.
+//   - Segments that an earlier session released: the floor starts just below the log boundary, and no segment above the boundary
+//     is ever released.
+// WHY NO ENTRY IS RETURNED TWICE  Copies of a relocation or a collapse have the numbers of other entries. Their segments are
+//   skipped; those of earlier sessions are below the floor.
+// WHY THE DATA IS RIGHT  An entry never changes except for its links, and its checksum is verified.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ class DBImpl;
 // Thread safety: one thread at a time.
 class LogIterator final : public TransactionLogIterator {
  public:
-  // Stands before `first`. REQUIRES: first > 0.
+  // Positioned before `first`. REQUIRES: first > 0.
   LogIterator(DBImpl* db, uint64_t first) : db_(db), next_(first) {}
   ~LogIterator() override;
 
@@ -40,17 +41,17 @@ class LogIterator final : public TransactionLogIterator {
   LoggedBatch GetBatch() override;
 
  private:
-  // Stands at a batch of a segment.
+  // A position at a batch of a segment.
   struct Run {
     const Segment* segment;
     uint64_t limit;   // bytes that may be read
     uint64_t offset;  // of the batch
-    uint64_t first;   // its number
-    // For a heap with the smallest number on top.
+    uint64_t first;   // the batch's first number
+    // Orders a heap whose top is the smallest number.
     bool operator<(const Run& other) const { return first > other.first; }
   };
 
-  // Also to a write of the database's own, of which users see no update.
+  // Moves to the next write. The write may be one of the database's own, without visible updates.
   void NextWrite();
   bool FillWindow();
   bool AddRun(const Segment* segment);
@@ -61,13 +62,13 @@ class LogIterator final : public TransactionLogIterator {
   bool Damaged(const Segment& segment, uint64_t offset);
 
   DBImpl* const db_;
-  uint64_t next_;       // the batch that has this number, or begins behind it, is the next one
-  uint64_t bound_ = 0;  // of the window; 0: there is none
+  uint64_t next_;       // the next batch contains this number, or is the first after it
+  uint64_t bound_ = 0;  // of the window; 0: no window
   uint64_t pin_ = 0;
   bool is_pinned_ = false;
   std::vector<Run> runs_;  // a heap
   bool is_valid_ = false;
-  LoggedBatch batch_;  // without updates: it was taken
+  LoggedBatch batch_;  // without updates: the caller has taken them
   Status status_;
 };
 

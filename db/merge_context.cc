@@ -20,7 +20,7 @@ bool MergeContext::Settle() {
       return run != nullptr && entry->sequence() != run->newest->sequence();
     });
   }
-  // Of versions with one number, which are as good as each other, the one that is no operand comes first.
+  // Versions with the same number have equal results. Of these, the version that is no operand comes first.
   std::sort(versions_.begin(), versions_.end(), [](const LogEntry* a, const LogEntry* b) {
     return a->sequence() != b->sequence() ? a->sequence() > b->sequence() : a->is_operand() < b->is_operand();
   });

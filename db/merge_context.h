@@ -1,4 +1,4 @@
-// MergeContext: the operands of one key that a reader has collected, and what they are applied to.
+// MergeContext: collects the operands of one key for a reader, and the version that they are applied to.
 #pragma once
 
 #include <memory>
@@ -13,19 +13,25 @@
 
 namespace braiddb {
 
-// Versions are added in any order, and may be added twice; Settle puts them in order.
+// Versions may be added in any order, and more than once. Settle sorts them.
 //
-// RUNS  What a table has of the key may be added as one run. The table has all versions with the sequence numbers of its run, so
-//   whatever else is found with one of these, where a merge has linked the table's entries into the last level, is in the run
-//   already. A collapsed version has the number of the newest operand below all newer tables: in a run that is the newest one.
+// RUNS  All operands that a table has of the key may be added as one run. The table has every version with a sequence number of
+//   its run. Another version with such a number, found where a merge has linked the table's entries into the last level, is
+//   therefore part of the run already. A collapsed version has the number of the newest operand below all newer tables. In a run
+//   that is the newest operand.
 //
-// WHAT MAY BE MISSING  A merge that puts a collapsed version (compaction/collapse.h) in the place of an operand marks that moved
-//   before it takes away what the operand was applied to, and marks that, too. So a reader whose view is older than the table of
-//   collapsed versions, and who misses something for that reason, comes upon a mark, and reads again in the view of now. Who has
-//   that view finds the collapsed version above all that goes, and need not look at marks. [CC-50]
+// WHAT MAY BE MISSING  A merge replaces an operand by a collapsed version (compaction/collapse.h). It marks the operand as moved
+//   before it removes the base of the operand, and marks the base, too. So a reader whose view is older than the table of
+//   collapsed versions, and that misses a version for this reason, meets a mark. The reader then reads again in the current view.
+//   In that view the collapsed version is above all removed versions, so the reader need not check marks. [CC-50]
+//
+// LIFETIME  The added entries must exist while Settle and Apply read them: a reader pins its view.
+//
+// THREAD SAFETY  None: one thread uses a context.
 class MergeContext {
  public:
-  // `floor`: of a range tombstone that covers the key, 0 if there is none: what has a smaller number does not count.
+  // `floor`: the largest number of a range tombstone that covers the key; 0 if there is none. Versions with smaller numbers are
+  // hidden.
   void Clear(uint64_t floor = 0) {
     floor_ = floor;
     versions_.clear();
@@ -36,15 +42,15 @@ class MergeContext {
 
   uint64_t floor() const { return floor_; }
 
-  // Of a list or a tree, in which nobody needs what is marked dead.
+  // Adds a version from a list or a tree. Readers there need no version that is marked dead.
   void Add(const LogEntry* entry) {
     if (IsHidden(*entry)) return;
     if (entry->is_dead()) return NoteDead();
     versions_.push_back(entry);
     has_base_ |= !entry->is_operand();
   }
-  // All operands of a table at once. A newest operand that is marked, and so moved, is noticed as that of any other version is;
-  // those below it are marked after it, if at all.
+  // Adds all operands of a table as one run. A mark on the newest operand, which means moved, is noticed like the mark of any
+  // other version. Older operands are never marked before the newest.
   void AddRun(std::shared_ptr<const OperandRun> run) {
     Add(run->newest);
     if (run->base != nullptr) Add(run->base);
@@ -52,28 +58,30 @@ class MergeContext {
   }
   void NoteDead() { met_dead_ = true; }
   bool met_dead() const { return met_dead_; }
-  // Of a memtable, which has all of its versions as long as anyone reads it.
+  // The versions of a memtable, which keeps all of its versions as long as a reader uses it. EndMemtable must follow.
   std::vector<const LogEntry*>* memtable_versions() { return &versions_; }
   void EndMemtable() {
     std::erase_if(versions_, [this](const LogEntry* entry) { return IsHidden(*entry); });
     for (const LogEntry* entry : versions_) has_base_ |= !entry->is_operand();
   }
-  // Whether what is older than all that was added does not matter any more.
+  // Whether older versions than the added ones are hidden: a version that is no operand was added, or the floor was reached.
   bool has_base() const { return has_base_; }
 
-  // The operands, the newest first, and behind them a version that is none, if there is one. False if some may be missing.
+  // Leaves the operands, the newest first, and after them the version that they are applied to, if there is one. False if some
+  // may be missing.
   bool Settle();
   const std::vector<const LogEntry*>& versions() const { return versions_; }
 
-  // REQUIRES: Settle. What is there of `key`: NotFound if nothing is, or a deletion.
-  // *applied: how many operands that took.
+  // Sets *value to the value of `key`. NotFound if there is no version, or if the version is a deletion. *applied: the number of
+  // operands that were used.
+  // REQUIRES: Settle.
   Status Apply(const MergeOperator& merge, Slice key, std::string* value, size_t* applied) const;
 
  private:
-  // The one that has this version among its operands; null if there is none.
+  // The run that has this version among its operands; null if there is none.
   const OperandRun* RunOf(const LogEntry& version) const;
 
-  // And then all that is older is, too.
+  // Whether a range tombstone hides the entry. If so, all older versions are hidden as well.
   bool IsHidden(const LogEntry& entry) {
     if (entry.sequence() >= floor_) return false;
     has_base_ = true;

@@ -1,4 +1,4 @@
-// Reading keys that have operands.
+// Reads of keys that have merge operands.
 #include <algorithm>
 #include <new>
 
@@ -35,13 +35,13 @@ Status DBImpl::Merge(const WriteOptions& options, ColumnFamilyHandle* family, Sl
   return NoMemory();
 }
 
-// The versions from the target on, down to one that is no operand.
+// Adds the versions from the target on, down to the first that is no operand.
 void DBImpl::AddVersions(const KeyOrder& order, EntryCursor* cursor, const SearchKey& target, MergeContext* merge) const {
   uint64_t sequence = UINT64_MAX;
   for (cursor->Seek(target); cursor->entry() != nullptr && !merge->has_base(); cursor->Next()) {
     const LogEntry* const entry = cursor->entry();
     if (order.Prefix(entry->key()) != target.prefix || !order.Same(entry->key(), target.key)) return;
-    if (entry->sequence() >= sequence) return regions_->NoteDamage();  // it goes in a circle
+    if (entry->sequence() >= sequence) return regions_->NoteDamage();  // the list is a circle
     sequence = entry->sequence();
     merge->Add(entry);
   }
@@ -49,12 +49,12 @@ void DBImpl::AddVersions(const KeyOrder& order, EntryCursor* cursor, const Searc
 
 namespace {
 
-// What was collected from a table, from `begin` on, as one operand. False if the operands are few.
+// Combines the operands of `versions`, which were collected from the table, into one run. False if there are few operands.
 bool MakeRun(const PmTable& table, const MergeOperator& merge, Slice key, std::span<const LogEntry* const> versions,
              OperandRun* run) {
   std::vector<Slice> operands;
   for (const LogEntry* const entry : versions) {
-    if (entry->sequence() < table.begin) break;  // the list leads into the last level, where the table is being merged
+    if (entry->sequence() < table.begin) break;  // the list leads into the last level, because the table is being merged
     if (!entry->is_operand()) {
       run->base = entry;
       break;
@@ -73,8 +73,8 @@ bool MakeRun(const PmTable& table, const MergeOperator& merge, Slice key, std::s
 
 }  // namespace
 
-// A read that has all of what the table has of the key, as it was flushed, makes it one for those that follow. Not where a range
-// tombstone hides some.
+// Adds the table's versions of the key. A read that sees all versions that were flushed to the table remembers them as a run for
+// later reads. A range tombstone may hide some versions; then nothing is remembered.
 void DBImpl::AddFromTable(const PmTable& table, const Family& family, const SearchKey& target, bool verify,
                           MergeContext* merge) const {
   const MergeOperator* const merge_operator = family.options.merge_operator.get();
@@ -94,7 +94,7 @@ void DBImpl::AddFromTable(const PmTable& table, const Family& family, const Sear
     OperandRun run;
     if (MakeRun(table, *merge_operator, target.key, versions.subspan(before), &run))
       table.operand_runs.Remember(target.key, std::move(run));
-  } catch (const std::bad_alloc&) {  // the next one tries again
+  } catch (const std::bad_alloc&) {  // a later read tries again
   }
 }
 
@@ -125,12 +125,12 @@ void DBImpl::CollectOperands(const ReadView& all, const Family& family, const Se
   AddVersions(family.order, view.l1->NewCursor().get(), target, merge);
 }
 
-// As iterators do, it reads in a view that it keeps, and pins: cursors enter epoch guards of their own, and the operator may take
-// long.
+// Reads in a pinned view, as iterators do: cursors enter epoch guards of their own, and the operator may take long.
 Status DBImpl::ReadMerged(const Family& family, const SearchKey& target, uint64_t hash, bool verify, std::string* value) {
   const MergeOperator* const merge_operator = family.options.merge_operator.get();
   if (merge_operator == nullptr) return Status::InvalidArgument("merge_operator is not properly initialized.");
-  // Before the view, in which nothing is that a tombstone hid which this does not have.
+  // Loaded before the view. A sweep removes hidden versions before their tombstone is forgotten, so the view has no version that
+  // is hidden only by a tombstone which this set does not have.
   const std::shared_ptr<const RangeTombstones> ranges = RangesOf(family);
   const uint64_t floor = ranges == nullptr ? 0 : ranges->Newest(target.key, target.sequence);
   for (MergeContext merge;;) {
@@ -138,7 +138,7 @@ Status DBImpl::ReadMerged(const Family& family, const SearchKey& target, uint64_
     merge.Clear(floor);
     CollectOperands(pinned.view(), family, target, hash, verify, &merge);
     if (__builtin_expect(regions_->damage_seen(), 0)) return RegionSet::DamagedList();
-    // Marks that are seen by now are those of merges that this view knows of, if it still is the one of now. [CC-50]
+    // The marks that were met belong to merges that this view knows, if it is still the current view. [CC-50]
     if (!merge.Settle() && view_.load(std::memory_order_acquire) != &pinned.view()) continue;
     for (size_t i = 0; verify && i < merge.versions().size(); ++i) {
       if (Status status = VerifyEntry(merge.versions()[i]); !status.ok()) return status;

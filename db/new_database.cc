@@ -18,7 +18,7 @@ NewDatabase::NewDatabase(const std::string& path) : syncs_(AbsolutePath(path)) {
 
 void NewDatabase::RemovePlace() const {
   for (const std::string& file : files_) (void)RemoveFile(file);
-  for (const std::string& directory : directories_) (void)RemoveDir(directory);  // stays if somebody uses it meanwhile
+  for (const std::string& directory : directories_) (void)RemoveDir(directory);  // stays if another process uses it
 }
 
 }  // namespace braiddb

@@ -1,4 +1,4 @@
-// NewDatabase: what an open has made of a database that it creates, until that is whole.
+// NewDatabase: the files that an open has made of a new database, until the database is complete.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace braiddb {
 
-// REQUIRES: one thread, from the first file to the end.
+// REQUIRES: used by one thread, from the first file to the last.
 class NewDatabase {
  public:
-  // Before the open makes anything in `path`.
+  // REQUIRES: the open has made nothing in `path` yet.
   explicit NewDatabase(const std::string& path);
 
-  // Whether more than one directory on the way to `path` is missing.
+  // Whether more than one directory of `path` is missing.
   bool makes_parents() const { return directories_.size() > 1; }
   DeferredSyncs* syncs() { return &syncs_; }
-  // Removes the files that this open has made before it knew whether there would be a database, and empty directories.
-  // REQUIRES: nothing else of the database is there.
+  // Removes the files that this open has made before it knew whether a database exists, and empty directories.
+  // REQUIRES: no other file of the database exists.
   void RemovePlace() const;
 
  private:

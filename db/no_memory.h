@@ -1,7 +1,8 @@
-// What becomes of an allocation of DRAM that fails: a status, where a call of the database ends.
+// A failed allocation of DRAM becomes a status where a call of the database ends.
 //
-// Inside, std::bad_alloc is passed on: what it meets is left as it was, or is such that the next open makes up for it. A write
-// that is durable is never reported as failed. Background threads turn it into the background error: reads go on, writes do not.
+// Inside the library, std::bad_alloc is passed on: functions leave their state as it was, or in a form that the next open
+// repairs. A write that is durable is never reported as failed. Background threads turn the exception into the background error:
+// reads continue, and writes end.
 #pragma once
 
 #include <new>
@@ -10,10 +11,10 @@
 
 namespace braiddb {
 
-// Needs no memory itself if there is none.
+// Works without memory, too: the status has then no text.
 inline Status NoMemory() noexcept {
   try {
-    return Status::MemoryLimit("no DRAM for what the call needs; free some and try again");
+    return Status::MemoryLimit("no DRAM is left for this call; free some and try again");
   } catch (const std::bad_alloc&) {
     return Status::MemoryLimit({});
   }

@@ -1,4 +1,4 @@
-// Reads that somebody measures.
+// Reads that are measured for the PerfContext of their thread, or for histograms.
 #include "db/read_path.h"
 
 namespace braiddb {

@@ -26,7 +26,7 @@ namespace {
 
 constexpr uint32_t kMaxFilterBits = 64;
 
-constexpr double kLeastAmplification = 1.05;
+constexpr double kMinAmplification = 1.05;
 
 const char* PromiseOf(PersistMode mode) {
   switch (mode) {
@@ -43,8 +43,8 @@ const char* PromiseOf(PersistMode mode) {
   return "unknown";
 }
 
-// Lines of the LOG: how stores become durable, and what each region lies on. A path that was meant to be a mount of persistent
-// memory, and is a directory on a disk, shows here.
+// Lines for the LOG: how stores become durable, and the device of each region. They show if a path that was meant to be a mount
+// of persistent memory is a directory on a disk.
 std::vector<std::string> DescribeMedia(const RegionSet& regions) {
   const PersistMode mode = regions.persistence()->mode();
   std::vector<std::string> lines{std::string("open: persist mode ") + NameOf(mode) + ": " + PromiseOf(mode)};
@@ -93,7 +93,7 @@ Status Validate(const Options& options) {
     return Status::NotSupported("this version has no such Options::list_kind");
   if (options.filter_bits_per_key > kMaxFilterBits)
     return Status::InvalidArgument("Options::filter_bits_per_key must be 0 to 64");
-  if (options.max_space_amplification != 0 && !(options.max_space_amplification >= kLeastAmplification))
+  if (options.max_space_amplification != 0 && !(options.max_space_amplification >= kMinAmplification))
     return Status::InvalidArgument("Options::max_space_amplification must be at least 1.05, or 0 for no relocation");
   if (options.bound_space && options.max_space_amplification == 0)
     return Status::InvalidArgument("Options::bound_space needs relocation: Options::max_space_amplification must not be 0");
@@ -140,7 +140,7 @@ DBImpl::DBImpl(const Options& options, const std::string& path, Access access)
       by_id_(std::make_unique<std::atomic<Family*>[]>(kMaxFamilies)),
       cache_share_(options.lookup_cache_limit) {
   by_id_[0].store(&default_family_, std::memory_order_relaxed);
-  arenas_.reserve(kKeptArenas);  // where they come back nothing may fail
+  arenas_.reserve(kKeptArenas);  // the deleter of a memtable adds arenas, and must not fail
 }
 
 Status DBImpl::Open(const Options& given, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
@@ -176,7 +176,7 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   if (status.ok()) status = writes ? impl->CreateMissing(families) : impl->CheckReplayed();
   if (impl->creation_ != nullptr) {
     impl->given_ = options;
-    // A database whose open is refused for its families is there all the same.
+    // The database exists even if its open is refused because of its families.
     const Status created = is_found ? impl->FinishCreation(status.ok()) : status;
     if (!created.ok()) {
       const Status refused = refuse(created);
@@ -184,7 +184,7 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
       return refused;
     }
   }
-  // Behind all that can refuse the open: a region never becomes smaller.
+  // After every check that can refuse the open: a region never shrinks.
   if (status.ok() && writes) status = impl->regions_->ReserveBytes(impl->options_.initial_region_size);
   if (!status.ok()) return refuse(status);
   impl->recovery_us_ = MicrosSince(start);
@@ -220,7 +220,7 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   return Status::MemoryLimit(std::string("cannot start a thread: ") + error.what() + "; raise the limit of threads (ulimit -u)");
 }
 
-// What cannot be noted fails nothing: the database is there, and so are its options.
+// Writes the options file. An error is only logged: the database and its options are right without the file.
 void DBImpl::NoteOptions() const try {
   Options given = given_;
   given.regions = options_.regions;
@@ -240,7 +240,7 @@ void DBImpl::NoteOptions() const try {
   }
   const Status status = WriteOptionsFile(given, families, path_);
   if (OutcomeOf(Work::kOptionsFile, status) == Outcome::kLater) Log("the options file is not up to date: " + status.ToString());
-} catch (const std::bad_alloc&) {  // the next one is written again
+} catch (const std::bad_alloc&) {  // the next change of options writes the file again
 }
 
 RegionSetOptions DBImpl::MakeRegionOptions() const {
@@ -296,18 +296,19 @@ Status DBImpl::OpenStructures() {
   if (segments_ == nullptr) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
   if (status.ok()) status = Manifest::Open(regions_.get(), &manifest_, &manifest_state_);
   if (!status.ok()) return status;
-  // A creation that was killed behind its last step has not synced its name, and closed no database. [CC-1] [CC-46]
+  // A creation that was killed after its last step may not have synced the name of the file DATABASE, and has never closed the
+  // database. [CC-1] [CC-46]
   if (creation_ == nullptr && !is_read_only() && !manifest_state_.clean) status = SyncDir(path_);
   if (!status.ok()) return status;
   if (manifest_state_.comparator != StoredName(*options_.comparator)) {
-    // In RocksDB's words, which programs look for.
+    // RocksDB's text, which programs look for.
     return Status::InvalidArgument(std::string(FamiliarName(options_.comparator->Name())) +
                                    ": does not match existing comparator " +
                                    std::string(FamiliarName(manifest_state_.comparator)));
   }
   if (manifest_state_.l1_kind != static_cast<uint8_t>(options_.l1)) {
     return Status::InvalidArgument("the database was made with Options::l1 " + NameOfL1(manifest_state_.l1_kind) +
-                                   "; open it with that");
+                                   "; open it with that kind");
   }
   options_.list_kind = manifest_state_.list_kind;
   options_.index_unified_logging = !manifest_state_.copying_flush;
@@ -315,9 +316,9 @@ Status DBImpl::OpenStructures() {
   return Status::OK();
 }
 
-// STEPS   1 the last level finishes what was cut short  2 take the listed tables as they are  3 replay the log behind the
-//         boundary into one more table  4 make that durable and list it.
-// CRASH   After any of them: the next recovery does the same again, with the same result. [CC-5]
+// STEPS   1 finish the changes of the last levels that a crash interrupted  2 restore the listed tables  3 replay the log above
+//         the boundary into one more table per family  4 make these tables durable and list them.
+// CRASH   After any step: the next recovery repeats the steps, with the same result. [CC-5]
 Status DBImpl::Recover() {
   Status status = OpenLevels();
   if (!status.ok()) return status;
@@ -360,10 +361,10 @@ Status DBImpl::Recover() {
   }
   const uint64_t last = std::max({replay.last_sequence, manifest_state_.last_sequence, manifest_state_.log_boundary - 1});
   next_sequence_.store(last + 1, std::memory_order_relaxed);
-  // What is not replayed is below the floor of history; see log_iterator.h.
+  // Entries that are not replayed are below the floor of the log's history; see log_iterator.h.
   last_update_at_open_ = std::max(replay.last_update, manifest_state_.log_boundary - 1);
 
-  // All tables that are here have been flushed, whatever rotated their memtables.
+  // All tables in the view count as flushed, whichever memtables they come from.
   last_rotated_id_ = context.table_id;
   flushed_memtable_id_.store(context.table_id, std::memory_order_relaxed);
   auto view = std::make_shared<ReadView>(*current_view_);
@@ -379,13 +380,13 @@ Status DBImpl::Recover() {
     std::lock_guard lock(view_mutex_);
     InstallView(view);
   }
-  // A log that was flushed by copies may be released, and the segment be another's, before it is counted; and what this open has
-  // copied is counted.
+  // Segments whose entries are to be counted. Excluded are segments that a flush by copies may release at any time, and segments
+  // that this open has written and counted.
   segments_->ForEachLog([this](Segment* segment) {
     const bool is_counted = segment->entries.load(std::memory_order_relaxed) != 0;
     if (!is_counted && !IsFlushedByCopies(*segment)) unaccounted_.push_back(segment);
   });
-  // What was open is sealed; from here on segments are written in this open's mode.
+  // Open segments of the last session are sealed. From here on segments are written in the persist mode of this open.
   const bool may_lose_writes = regions_->persistence()->mode() == PersistMode::kPage;
   const bool changed = std::exchange(manifest_state_.may_lose_writes, may_lose_writes) != may_lose_writes;
   if (!replay.tables.empty()) return CheckpointTables();
@@ -396,7 +397,8 @@ Status DBImpl::Recover() {
   return changed ? manifest_.Commit(manifest_state_) : Status::OK();
 }
 
-// What was replayed is flushed as a memtable would be. Entries of before were counted when they were written.
+// Copies the replayed tables, as a copying flush would copy their memtables. Entries in the log are counted as one: a flush by
+// copies releases their segments as a whole.
 Status DBImpl::CopyReplayed(ReplayResult* replay) {
   segments_->ForEachLog([](Segment* segment) {
     if (!segment->holds_copies.load(std::memory_order_relaxed)) segment->entries.store(1, std::memory_order_relaxed);
@@ -446,7 +448,8 @@ Status DBImpl::OpenLevels() {
   return ReleaseUnownedSegments();
 }
 
-// Of last levels that were being made, of those of families that were dropped, and what a crash cut short.
+// Releases segments without an owner: of last levels whose creation was interrupted, of purged families, and of other interrupted
+// changes.
 Status DBImpl::ReleaseUnownedSegments() {
   std::vector<Segment*> unowned;
   segments_->ForEachIndex([&](Segment* segment) {
@@ -466,12 +469,13 @@ void DBImpl::RestoreTables() {
   for (const auto& family : families_) {
     view->Alter(family->id, [&family](FamilyView* levels) { levels->l1 = family->last_level->View(); });
   }
-  // Memory is taken for as many entries as a table is said to have: no more than the regions could hold.
+  // The MANIFEST may be damaged: the number of entries is limited to what the regions can hold, because memory is allocated for
+  // it.
   uint64_t most_entries = 0;
   for (uint32_t region = 0; region < regions_->count(); ++region)
     most_entries += regions_->ReservedBytes(region) / LogEntrySize(1, 0, 0);
   for (const ManifestState::Table& listed : manifest_state_.tables) {
-    if (FindFamily(listed.family) == nullptr) continue;  // it was dropped
+    if (FindFamily(listed.family) == nullptr) continue;  // the family was dropped
     auto table =
         std::make_shared<PmTable>(listed.id, listed.boundary, regions_.get(), &FindFamily(listed.family)->order, listed.family);
     table->heads() = listed.heads;
@@ -496,7 +500,7 @@ void DBImpl::StartBackground() {
   segments_->SetReaderCheck(
       [holds = std::make_shared<ReaderHolds>(path_)](uint64_t bytes_in_use) { return holds->Any(bytes_in_use); });
   if (!options_.listeners.empty() || options_.info_log) events_ = std::make_unique<EventQueue>(options_.listeners);
-  if (BoundsSpace()) LookAtSpace(true);  // the compaction thread's first look may come late
+  if (BoundsSpace()) LookAtSpace(true);  // the first round of the compaction thread may come late
   flush_thread_ = std::thread([this] { FlushLoop(); });
   try {
     compaction_thread_ = std::thread([this] { CompactionLoop(); });
@@ -519,44 +523,45 @@ void DBImpl::operator delete(DBImpl* db, std::destroying_delete_t) {
 
 DBImpl::~DBImpl() {
   Status ignored = Close();
-  (void)ignored;                            // it was logged; whoever wants to know calls Close
-  if (events_ != nullptr) events_->Stop();  // a close that found no memory has not; the user's functions read what goes below
+  (void)ignored;  // the error is in the log; a caller that needs it calls Close
+  // If Close ran out of memory, the event thread still runs; its functions use members that are destroyed below.
+  if (events_ != nullptr) events_->Stop();
   view_.store(nullptr);
   current_view_.reset();
   pending_flushes_.clear();
-  // Old views own memtables, whose arenas come back to this object: they go while it is whole.
+  // Old views own memtables, whose deleters return arenas to this object. So they are freed while all members exist.
   for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {
   }
-  // Last levels retire what they free: they go before the epochs.
+  // Last levels retire the objects that they free, so they are destroyed before the epochs.
   default_family_.last_level.reset();
   for (const auto& family : families_) family->last_level.reset();
 }
 
-// What a user's function wrote from here on would be lost: the MANIFEST says that the database was closed.
+// Refuses all writes from here on: the MANIFEST says that the database was closed, so a later write would be lost.
 void DBImpl::EndWrites() {
   const std::lock_guard lock(work_mutex_);
   if (background_error_.ok()) background_error_ = Status::Aborted("the database in " + path_ + " is closed; open it again");
   write_failed_.store(true, std::memory_order_release);
 }
 
-// STEPS   1 what was written is flushed  2 background threads end: who waits for them in a user's function gets Aborted  3 the
-//         user's functions are told of what has happened, and then of nothing until 5  4 what makes the next open quick is
-//         stored  5 nothing is written any more, and the user's functions are told the rest.
-// 3 and 5 end: events that the user's functions cause while they are told are not waited for.
+// STEPS   1 flush all memtables  2 end the background threads; a user's function that waits for them gets Aborted  3 deliver the
+//         events so far; later events wait for 5  4 store what makes the next open fast  5 refuse writes, and deliver the
+//         remaining events.
+// 3 and 5 come to an end: they do not wait for events that user's functions cause during delivery.
 Status DBImpl::Close() try {
   if (fork_mark_.is_in_child()) return InChild();
   if (closed_) return close_status_;
   closed_ = true;
   if (is_read_only()) return close_status_ = CloseReadOnly();
-  close_status_ = Status::MemoryLimit({});  // unless all of the following can be done
-  EndFilterWrites();                        // what comes after the flush would have to be replayed
+  close_status_ = Status::MemoryLimit({});  // the result if an allocation below fails
+  EndFilterWrites();                        // later writes of filters would have to be replayed
   uint64_t last_id = 0;
   Status status = write_failed_.load(std::memory_order_acquire) ? Status::OK() : FlushMemtables(&last_id);
   stopping_.store(true, std::memory_order_release);
   NotifyWork();
   flush_thread_.join();
   compaction_thread_.join();
-  if (events_ != nullptr) events_->Pause();  // until then the user's functions may use the database
+  if (events_ != nullptr) events_->Pause();  // until here the user's functions may use the database
   if (status.ok()) status = BackgroundError();
   std::vector<Segment*> sealing;
   if (status.ok()) {
@@ -578,7 +583,7 @@ Status DBImpl::Close() try {
   if (events_ != nullptr) events_->Stop();
   return status;
 } catch (const std::bad_alloc&) {
-  return NoMemory();  // what is not flushed is replayed by the next open
+  return NoMemory();  // the next open replays unflushed entries
 }
 
 }  // namespace braiddb

@@ -1,11 +1,13 @@
-// Opening for reading only: an open like any other, on a private image of the files.
+// Opening for reading only: an ordinary open of a private image of the files.
 //
-// WHY NOTHING CHANGES  The regions are mapped privately (RegionSet::OpenReadOnly): recovery redoes, replays and links as always,
-//   and what it stores stays in this process. The directory, LOCK and the parts are opened to read; no log, no options file.
-// WHY NOBODY WRITES MEANWHILE  Shared locks on LOCK and on the directory of each region exclude the exclusive ones of a writer.
-//   Pages that nobody has stored into are the file's, so a writer would be seen half.
-// WHY NOTHING RUNS THAT COULD WRITE  There are no flush and no compaction thread, and write_failed_ is set: it is what every
-//   write, flush and compaction looks at first.
+// WHY NOTHING CHANGES  The regions are mapped privately (RegionSet::OpenReadOnly). Recovery redoes, replays and links as always,
+//   and its stores stay in this process. The directory, LOCK and the parts are opened to read. The open writes no log and no
+//   options file.
+// WHY NO OTHER PROCESS WRITES  Shared locks on LOCK and on the directory of each region exclude the exclusive locks of a writer.
+//   The exclusion is needed: pages into which this process has not stored are those of the file, so it would see parts of foreign
+//   writes.
+// WHY NO THREAD WRITES  There is no flush thread and no compaction thread, and write_failed_ is set. Every write, flush and
+//   compaction checks this flag first.
 #include <pthread.h>
 
 #include <chrono>
@@ -16,7 +18,7 @@
 namespace braiddb {
 namespace {
 
-// A resize of the lookup cache looks so often whether the last reader has left the old table.
+// During a resize of the lookup cache, the interval between two checks whether the last reader has left the old table.
 constexpr std::chrono::milliseconds kPauseForReaders{20};
 
 }  // namespace
@@ -30,7 +32,7 @@ Status DB::OpenForReadOnly(const Options& options, const std::string& path, cons
                            std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db,
                            bool error_if_wal_file_exists) {
   const DBImpl::Access access = error_if_wal_file_exists ? DBImpl::Access::kReadMerely : DBImpl::Access::kRead;
-  // What is prepared and not decided is not committed, so there is nothing of it to be seen.
+  // Transactions that are prepared but not committed are invisible, so reads need not know of them.
   constexpr bool kTakesPrepared = true;
   return DBImpl::Open(options, path, families, kTakesPrepared, handles, db, access);
 }
@@ -47,20 +49,20 @@ Status DBImpl::FindFiles(const std::vector<ColumnFamilyDescriptor>& families) {
 
 Status DBImpl::CheckReplayed() const {
   if (access_ != Access::kReadMerely || replayed_entries_ == 0) return Status::OK();
-  return Status::Corruption("there are " + std::to_string(replayed_entries_) + " updates in the log that are to be replayed, " +
-                            "and error_if_wal_file_exists is set; open the database to write, and close it");
+  return Status::Corruption("the log has " + std::to_string(replayed_entries_) + " updates that must be replayed, " +
+                            "and error_if_wal_file_exists is set; open the database for writing, and close it");
 }
 
 void DBImpl::StartReading() {
-  background_error_ = Status::NotSupported("Not supported operation in read only mode.");  // in RocksDB's words
+  background_error_ = Status::NotSupported("Not supported operation in read only mode.");  // RocksDB's text
   write_failed_.store(true, std::memory_order_release);
   if (options_.info_log) events_ = std::make_unique<EventQueue>(std::vector<std::shared_ptr<EventListener>>());
   compaction_thread_ = std::thread([this] { PrepareReads(); });
   closed_ = false;
 }
 
-// Reads are right without it. A merge that a crash cut short stays so: its tables lead on into the last level, where nothing may
-// walk. The lookup cache grows nevertheless.
+// Builds the indexes and the filter, which make reads faster. If a crash interrupted a merge, the merge stays unfinished. The
+// lists of its tables lead into the last level, so only the lookup cache is grown.
 void DBImpl::PrepareReads() try {
   pthread_setname_np(pthread_self(), "braid-index");
   std::lock_guard lock(compaction_mutex_);

@@ -1,20 +1,20 @@
-// Open segments of the log: each belongs to one thread, until another one needs it more.
+// Open segments of the log: each belongs to one thread, until another thread takes it.
 //
-// GOAL    The number of threads that have ever written does not decide how much of a region can be written. A thread that finds
-//         no space goes on in the open segment of a thread that ended, or that is idle. A compaction seals such segments, and so
-//         gets at what lives in them.
-// STEPS   of the thread that takes a segment:  1 the owner is disowned, by one store  2 a fence  3 the owner's write that was
-//         announced before, if any, comes to its end: it is under way no more, or the owner has opened another segment  4 in
-//         PersistMode::kPage all of the segment is made durable  5 the thread appends behind used_bytes, or seals the segment.
-// CONCURRENCY  A write announces itself, and then asks LogWriter::Owns; 1 to 3 do the same the other way round, with the fence of
-//         FenceAnnouncements in between. So either the write sees that the segment is gone, and reserves again, or 3 sees the
-//         write. Of several threads that disown one owner, one wins. A segment has one owner at any time, so its sequence
-//         numbers grow: who has it next draws a number after 3.
-// CRASH   Nothing on media says whose a segment is. Before 5 nothing is stored. The entries before used_bytes are durable before
-//         the next one is written: each write drains before it commits, but for kPage, where 4 does it. So the valid entries are
-//         a prefix, and no acknowledged entry is behind a lost one. [CC-65]
-// PROGRESS  The thread that waits in 3 has announced nothing, so nobody waits for it, and it holds no lock that a write takes.
-//         A segment that was just taken is not taken again before somebody looked at it twice, but as the last resort.
+// GOAL    The part of a region that can be written does not depend on the number of threads that have ever written. A thread that
+//         finds no space continues in the open segment of a thread that has ended or is idle. A compaction seals such segments,
+//         so that it can relocate their live entries.
+// STEPS   of the thread that takes a segment:  1 disown the owner, by one store  2 fence  3 wait for the owner's write that was
+//         announced before, if there is one: until it is no longer announced, or the owner has opened another segment  4 in
+//         PersistMode::kPage, make the whole segment durable  5 append after used_bytes, or seal the segment.
+// CONCURRENCY  A write announces itself, and then checks LogWriter::Owns. Steps 1 to 3 do the same in reverse, with the fence of
+//         FenceAnnouncements in between. So either the write sees that the segment was taken, and reserves again, or step 3 sees
+//         the write. If several threads disown one owner, one of them wins. A segment has one owner at a time, so its sequence
+//         numbers ascend: the next owner draws its numbers after 3.
+// CRASH   Media do not record the owner of a segment. Before 5 nothing is stored. The entries before used_bytes are durable
+//         before the next one is written: each write drains before it commits, except in kPage, where step 4 makes them durable.
+//         So the valid entries are a prefix, and no acknowledged entry follows a lost one. [CC-65]
+// PROGRESS  The thread that waits in 3 has announced nothing, so no thread waits for it. It holds no lock that a write takes. A
+//         segment that was just taken is not taken again before two checks have found its owner idle, except as the last resort.
 #include <string>
 #include <thread>
 
@@ -33,8 +33,8 @@ Status NoIdleSegment(uint64_t bytes) {
 
 }  // namespace
 
-// *segment is null if the owner has no open segment that is wanted, or lost it to another thread. On failure the segment is
-// nobody's, and nothing is written any more.
+// Takes the owner's open segment, if `is_wanted` accepts it. *segment is null if the owner has no such segment, or lost it to
+// another thread. After an error the segment has no owner, and the caller ends writing.
 Status DBImpl::TakeOpenSegment(ThreadState* owner, const std::function<bool(const Segment&)>& is_wanted, Segment** segment) {
   Segment* const open = owner->writer.segment();
   *segment = nullptr;
@@ -47,7 +47,8 @@ Status DBImpl::TakeOpenSegment(ThreadState* owner, const std::function<bool(cons
   *segment = open;
   FenceAnnouncements();
   BRAIDDB_SYNC_POINT("DBImpl::TakeOpenSegment:Disowned");
-  // The write under way may replace its number by a larger one. Only behind it, the owner opens another segment, if it goes on.
+  // The announced write may replace its number by a larger one. If the owner continues, it opens another segment only after that
+  // write.
   const LogSlot none;
   for (uint64_t number = owner->in_flight.value(); number != AnnouncedNumber::kNone && owner->writer.Owns(none);
        number = owner->in_flight.value()) {
@@ -55,7 +56,8 @@ Status DBImpl::TakeOpenSegment(ThreadState* owner, const std::function<bool(cons
   }
   Persistence* const persistence = regions_->persistence();
   if (persistence->mode() != PersistMode::kPage) return Status::OK();
-  // ORDER: what the owner wrote without WriteOptions::sync before what is written behind it. [CC-65]
+  // ORDER: entries that the owner wrote without WriteOptions::sync are durable before later entries of the segment are written.
+  // [CC-65]
   return persistence->Persist(open->data(), open->used_bytes.load(std::memory_order_acquire)) ? Status::OK()
                                                                                               : persistence->error();
 }
@@ -64,7 +66,7 @@ bool DBImpl::IsIdle(uint32_t index, Idleness least, ThreadState* thread) const {
   if (!IsThreadIndexTaken(index) || least == Idleness::kAny) return true;
   const Segment* const segment = thread->writer.segment();
   if (least == Idleness::kEnded || segment == nullptr) return false;
-  // Both words may be of different moments; then the thread writes.
+  // The two words may be loaded at different times. If they do not match, the thread is writing, and is not idle.
   const uint64_t place = segment->ptr(segment->used_bytes.load(std::memory_order_relaxed)).raw();
   return thread->last_look.exchange(place, std::memory_order_relaxed) == place &&
          thread->in_flight.value() == AnnouncedNumber::kNone;
@@ -76,8 +78,8 @@ void DBImpl::LookForIdle() const {
   });
 }
 
-// NoSpace if no segment of an idle thread has room. As the last resort the search is repeated while other threads take segments:
-// what is on its way from one thread to another is in neither.
+// NoSpace if no segment of an idle thread has room. As the last resort (kAny) the search is repeated while other threads take
+// segments: a segment that is moving from one thread to another belongs to neither.
 Status DBImpl::ReserveInIdle(ThreadState* thread, uint64_t bytes, Idleness least, LogSlot* slot) {
   for (int search = 0; search < kMaxSearches; ++search) {
     const uint64_t taken_before = taken_segments_.load(std::memory_order_seq_cst);
@@ -108,7 +110,7 @@ Status DBImpl::SearchIdle(ThreadState* thread, uint64_t bytes, Idleness least, L
     const Status adopted = thread->writer.Adopt(segments_.get(), segment);
     adopted_segments_.fetch_add(1, std::memory_order_seq_cst);
     if (!adopted.ok()) return adopted;
-    if (thread->writer.ReserveHere(bytes, slot)) return Status::OK();  // else another thread took it at once
+    if (thread->writer.ReserveHere(bytes, slot)) return Status::OK();  // otherwise another thread took the segment at once
   }
   return NoIdleSegment(bytes);
 }

@@ -16,11 +16,9 @@ namespace braiddb {
 namespace {
 
 constexpr std::string_view kHeader =
-    "# What this database was opened with: written by each open, read by LoadLatestOptions and by people. To change an option, "
-    "open\n"
-    "# the database with another one. The form is that of RocksDB's options files, and what is in DBOptions and CFOptions has "
-    "the\n"
-    "# meaning that it has there; TableOptions/BraidDB are explained in braiddb/options.h.\n";
+    "# The options that this database was opened with. Each open writes this file; LoadLatestOptions reads it. To change an\n"
+    "# option, open the database with another value. The form is that of RocksDB's options files. Options in DBOptions and\n"
+    "# CFOptions have RocksDB's meaning; braiddb/options.h explains those in TableOptions/BraidDB.\n";
 constexpr std::string_view kVersion = "Version";
 constexpr std::string_view kDatabase = "DBOptions";
 constexpr std::string_view kFamily = "CFOptions";
@@ -69,7 +67,7 @@ requires std::is_enum_v<Kind> std::string Print(Kind value) {
   return "unknown";
 }
 
-// False if the text is no such value.
+// False if the text is no value of the type.
 template <class Number>
 bool Parse(std::string_view text, Number* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
@@ -127,9 +125,10 @@ struct Field {
 
 constexpr Field kDatabaseFields[] = {
     {"create_if_missing", &Options::create_if_missing},
+    {"create_missing_column_families", &Options::create_missing_column_families},
     {"error_if_exists", &Options::error_if_exists},
 };
-// What a column family has for itself.
+// Options that each column family has for itself.
 constexpr Field kOwnFamilyFields[] = {
     {"l1", &Options::l1},
     {"nv_leaf_size", &Options::nv_leaf_size},
@@ -200,7 +199,7 @@ Status SetField(const Field& field, std::string_view value, Options* options) {
 
 // ---- Comparators, prefix extractors
 
-// Null if it is not built in.
+// Null if no built-in transform has this name.
 std::shared_ptr<const SliceTransform> BuiltInTransform(std::string_view name) {
   if (name == NewNoopTransform()->Name()) return NewNoopTransform();
   size_t length = 0;
@@ -212,14 +211,14 @@ std::shared_ptr<const SliceTransform> BuiltInTransform(std::string_view name) {
   return nullptr;
 }
 
-// If it is not built in, its name is all that there is.
+// A comparator that is not built in is only named: *comparator becomes the bytewise one.
 void SetComparator(std::string name, const Comparator** comparator, std::string* loaded_name) {
   const Comparator* const built_in = BuiltInComparator(name);
   *comparator = built_in != nullptr ? built_in : BytewiseComparator();
   *loaded_name = std::move(name);
 }
 
-// False if it is none of these.
+// False if `name` is neither the comparator nor the prefix extractor.
 bool SetNamed(std::string_view name, std::string value, LoadedOptions* loaded) {
   if (name == "comparator") {
     SetComparator(std::move(value), &loaded->options.comparator, &loaded->comparator);
@@ -240,7 +239,7 @@ void AppendSection(std::string_view title, std::string_view argument, std::strin
   text->append("]\n");
 }
 
-// `value` escaped.
+// REQUIRES: `value` is escaped.
 void AppendOption(std::string_view name, std::string_view value, std::string* text) {
   text->append("  ").append(name).append("=").append(value).append("\n");
 }
@@ -276,7 +275,7 @@ class Reader {
 
   Status CheckWhole() const {
     if (has_database_ && has_family_) return Status::OK();
-    return Status::InvalidArgument("the options have no section DBOptions, or none CFOptions \"default\"");
+    return Status::InvalidArgument("the options have no section DBOptions, or no section CFOptions \"default\"");
   }
 
  private:
@@ -284,7 +283,7 @@ class Reader {
     if (line.title == kFamily) {
       if (line.name == "comparator") {
         SetComparator(UnescapeOption(line.value), &family_->options.comparator, &family_->comparator);
-      } else if (line.name != "prefix_extractor") {  // families have the database's
+      } else if (line.name != "prefix_extractor") {  // families use the database's extractor
         family_->options.foreign_options[line.name] = UnescapeOption(line.value);
       }
       return Status::OK();
@@ -302,7 +301,7 @@ class Reader {
     return status;
   }
 
-  // The one that the section is of, which is a new one if it is the first of it.
+  // The family of the section; the first section of a family creates it.
   LoadedOptions::Family* FamilyOf(const OptionLine& line) {
     for (LoadedOptions::Family& family : loaded_->families) {
       if (family.name == line.argument) return &family;
@@ -317,7 +316,7 @@ class Reader {
     family_ = nullptr;
     has_database_ = has_database_ || line.title == kDatabase;
     has_family_ = has_family_ || (line.title == kFamily && is_default);
-    is_ignored_ = line.title.starts_with(kTable) && line.title != kOwnTable;  // RocksDB's tables, of which there are none here
+    is_ignored_ = line.title.starts_with(kTable) && line.title != kOwnTable;  // sections of RocksDB's tables mean nothing here
     if (line.title == kVersion || line.title == kDatabase || is_ignored_) return Status::OK();
     if (line.title == kFamily || line.title == kOwnTable) {
       if (!is_default && !line.argument.empty()) family_ = FamilyOf(line);
@@ -328,7 +327,7 @@ class Reader {
   }
 
   LoadedOptions* const loaded_;
-  LoadedOptions::Family* family_ = nullptr;  // that the section is of; null: the default one, or none
+  LoadedOptions::Family* family_ = nullptr;  // the family of the section; null: the default family, or none
   const bool ignore_unknown_;
   bool is_ignored_ = false;
   bool has_database_ = false;
@@ -387,9 +386,9 @@ Status OptionsFromText(std::string_view text, LoadedOptions* loaded, bool ignore
 namespace {
 
 Status ReadOptionsOf(const std::string& file, LoadedOptions* loaded, bool ignore_unknown_options) {
-  constexpr size_t kMostBytes = 16 << 20;
+  constexpr size_t kMaxBytes = 16 << 20;
   std::string text;
-  Status status = ReadSmallFile(file, kMostBytes, &text);
+  Status status = ReadSmallFile(file, kMaxBytes, &text);
   return status.ok() ? OptionsFromText(text, loaded, ignore_unknown_options) : status;
 }
 
@@ -402,7 +401,8 @@ bool NotedRegionPaths(const std::string& path, std::vector<std::string>* paths) 
   return true;
 }
 
-// The regions of the database that the file is of are of no other one; an open finds them by what is in its directory.
+// The region paths belong to the database that wrote the file, and to no other, so they are not loaded. An open finds the regions
+// by the files in its directory.
 Status LoadOptionsFromFile(const std::string& file, LoadedOptions* loaded, bool ignore_unknown_options) try {
   const Status status = ReadOptionsOf(file, loaded, ignore_unknown_options);
   if (status.ok()) loaded->options.region_paths.clear();

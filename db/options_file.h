@@ -1,4 +1,4 @@
-// The options file of a database: written here, read by braiddb/options_file.h.
+// The options file of a database. This file declares how it is written; braiddb/options_file.h declares how it is read.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace braiddb {
 
 inline constexpr const char* kOptionsFile = "/OPTIONS";
 
-// Sets *paths to the region_paths that the options file in the directory notes; false if it cannot be read.
+// Sets *paths to the region_paths in the options file of the directory. False if the file cannot be read.
 bool NotedRegionPaths(const std::string& path, std::vector<std::string>* paths);
 
-// Replaces the file in the directory, durably and whole, if it says something else.
+// Replaces the options file in the directory, atomically and durably, if its content would change.
 Status WriteOptionsFile(const Options& options, const std::vector<ColumnFamilyDescriptor>& families, const std::string& path);
 
 // The options as lines of the LOG, in RocksDB's form: "Options.<name>: <value>", with 1 and 0 for true and false. The lines of a

@@ -1,4 +1,4 @@
-// The lines of an options file, whatever options they are about.
+// The syntax of an options file: lines, sections and escapes, without the meaning of options.
 #pragma once
 
 #include <functional>
@@ -9,21 +9,21 @@
 
 namespace braiddb {
 
-// GRAMMAR  A line is empty, [Title], [Title "argument"], or name=value, with blanks around any of these. Behind # is a comment.
-//          In values and arguments a \ is before each : # and \, and \n and \r are line ends. Elements of a list have : between
-//          them.
+// GRAMMAR  A line is empty, [Title], [Title "argument"], or name=value, with blanks around any part. A comment begins with #. In
+//          values and arguments, each : # and \ is preceded by \, and line ends are \n and \r. Elements of a list are separated
+//          by :.
 struct OptionLine {
   std::string title;     // of the section
-  std::string argument;  // … as it was before it was escaped
-  std::string name;      // empty: the line is the section's
-  std::string value;     // escaped: of a list it is not known where its elements end
-  int number = 0;        // from 1 on
+  std::string argument;  // … without escapes
+  std::string name;      // empty: the line begins a section
+  std::string value;     // escaped, because a : without \ separates elements of a list
+  int number = 0;        // counted from 1
 };
 
 std::string EscapeOption(std::string_view value);
 std::string UnescapeOption(std::string_view value);
 
-// Calls `visit` for each line that says something. Stops at an error, of which that of `visit` gets the line's number.
+// Calls `visit` for each section and each option. Stops at the first error. An error of `visit` gets the number of the line.
 Status ForEachOptionLine(std::string_view text, const std::function<Status(const OptionLine&)>& visit);
 
 }  // namespace braiddb

@@ -1,4 +1,4 @@
-// The pace of writers: how they wait for flushes and merges that cannot follow.
+// Write throttling: writers sleep while flushes and merges are behind.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -11,28 +11,31 @@
 namespace braiddb {
 namespace {
 
-// What writers owe where memtables wait for their flush: nanoseconds per entry, doubled with each memtable over the limit.
+// The delay of writers while too many memtables wait for their flush: nanoseconds per entry, doubled with each memtable over the
+// limit.
 constexpr uint64_t kDelayNs = 100;
-constexpr uint32_t kMostDoublings = 14;
-// Where the size of the last level decides, L0 has no more tables before writers are slowed down: 579 MB of DRAM, if they are
-// full.
-constexpr double kMostTables = 256;
-// Longer sleeps would go on when there is no reason any more: a larger debt is paid in several, as long as there is one.
-constexpr uint64_t kShortestSleepNs = 200'000;
-constexpr uint64_t kLongestSleepNs = 20'000'000;
-// Of one thread, whatever the size of its batches.
-constexpr uint64_t kMostOwedNs = 1'000'000'000;
-// A batch of so many parts of a memtable does not begin while more memtables wait than max_immutable_memtables; any other write
-// while more than twice as many wait, and two.
+constexpr uint32_t kMaxDoublings = 14;
+// If the size of the last level sets the number of tables at which writers are throttled, the number is at most this: 579 MB of
+// DRAM, if the tables are full.
+constexpr double kMaxTables = 256;
+// A sleep of the maximum length is short enough to notice that the reason has ended. A longer delay is divided into several
+// sleeps.
+constexpr uint64_t kMinSleepNs = 200'000;
+constexpr uint64_t kMaxSleepNs = 20'000'000;
+// The largest delay of one thread, whatever the size of its batches.
+constexpr uint64_t kMaxDelayNs = 1'000'000'000;
+// A batch of at least 1/kLargeBatch of a memtable waits while more than max_immutable_memtables memtables wait. Any other write
+// waits while more than twice that number and two wait.
 constexpr uint64_t kLargeBatch = 8;
 
 }  // namespace
 
-// The longer the queue of flushes, the slower. Flushes and writers meet where both are as fast; where writers are faster by large
-// batches, or by many threads, the length of the queue has a bound. With a budget that bound is what matters: there each write
-// waits.
+// Delays a write while too many memtables wait for their flush. The delay grows with the queue, so writers and flushes settle at
+// the same speed. The last loop bounds the queue, which large batches or many threads could otherwise outrun. With a DRAM budget
+// the bound is what counts, so each write sleeps.
 void DBImpl::DelayWrite(ThreadState* thread, uint64_t entries) {
-  if (stopping_.load(std::memory_order_acquire)) return;  // of a callback beside a close: the flush thread has ended, or will
+  // A callback during a close: the flush thread ends, and no longer shortens the queue.
+  if (stopping_.load(std::memory_order_acquire)) return;
   const auto over = [this] {
     const uint32_t waiting = immutable_count_.load(std::memory_order_relaxed);
     return waiting - std::min(waiting, changing_.max_immutable_memtables.load(std::memory_order_relaxed));
@@ -40,7 +43,7 @@ void DBImpl::DelayWrite(ThreadState* thread, uint64_t entries) {
   if (dram_.is_set()) {
     SleepForWrites(thread, 1000 * std::min<uint64_t>(1000, 20ull << std::min(over(), 6u)));
   } else {
-    thread->owed_ns = std::min(kMostOwedNs, thread->owed_ns + entries * (kDelayNs << std::min(over(), kMostDoublings)));
+    thread->owed_ns = std::min(kMaxDelayNs, thread->owed_ns + entries * (kDelayNs << std::min(over(), kMaxDoublings)));
     PayOwed(thread, [&] { return over() > 0; });
   }
   const bool is_large = entries * kLargeBatch >= options_.memtable_max_entries;
@@ -48,30 +51,32 @@ void DBImpl::DelayWrite(ThreadState* thread, uint64_t entries) {
   const auto is_open = [this] {
     return !write_failed_.load(std::memory_order_acquire) && !stopping_.load(std::memory_order_acquire);
   };
-  while (over() > most && is_open()) SleepForWrites(thread, kShortestSleepNs);
+  while (over() > most && is_open()) SleepForWrites(thread, kMinSleepNs);
 }
 
-// Shorter sleeps cost more than they last. What is owed when there is no reason any more is forgiven, but for less than a sleep.
+// Sleeps for the delay that the thread has accumulated. Delays below kMinSleepNs are kept for later, since a shorter sleep
+// takes longer than asked. When the reason has ended, the rest is forgiven, except for less than one sleep.
 template <class IsLate>
 void DBImpl::PayOwed(ThreadState* thread, const IsLate& is_late) const {
-  while (thread->owed_ns >= kShortestSleepNs) {
-    thread->owed_ns -= std::min(thread->owed_ns, SleepForWrites(thread, std::min(kLongestSleepNs, thread->owed_ns)));
-    if (!is_late()) thread->owed_ns = std::min(thread->owed_ns, kShortestSleepNs - 1);
+  while (thread->owed_ns >= kMinSleepNs) {
+    thread->owed_ns -= std::min(thread->owed_ns, SleepForWrites(thread, std::min(kMaxSleepNs, thread->owed_ns)));
+    if (!is_late()) thread->owed_ns = std::min(thread->owed_ns, kMinSleepNs - 1);
   }
 }
 
-// Options::l0_slowdown_writes_trigger, or what takes its place. With a last level of many entries a merge takes longer for each,
-// while what L0 takes is little beside that. In tables as full as they can be, so that large values do not make more of them.
+// The number of tables at which writers are throttled: Options::l0_slowdown_writes_trigger. If that is 0, the number grows with
+// the last level: a merge into a large level takes longer per entry, and L0 is small beside it. The unit is a full table, so that
+// large values do not change the number of entries.
 double DBImpl::SlowdownTables() const {
   const double least = changing_.SlowdownTrigger();
   if (changing_.l0_slowdown_writes_trigger.load(std::memory_order_relaxed) != 0) return least;
   const auto entries = static_cast<double>(counters_.l1_entries.load(std::memory_order_relaxed));
-  return std::max(least, std::min(kMostTables, entries / static_cast<double>(options_.memtable_max_entries)));
+  return std::max(least, std::min(kMaxTables, entries / static_cast<double>(options_.memtable_max_entries)));
 }
 
-// Tables of the fullest family, or more where many families have some: `slowdown` is reached when there are twice as many as
-// l0_compaction_trigger of each family, and those of one that is as full as may be. Beyond that the sum counts twice, as a merge
-// takes longer for an entry of a small table: writers and merges meet at fewer tables than with one family.
+// The number of tables in L0, as one family would have them. With one family it is the family's number. With several families,
+// `slowdown` is reached when the sum of tables reaches `slowdown` plus twice l0_compaction_trigger for each other family. Beyond
+// that point the sum counts twice, because merges of small tables take longer per entry.
 double DBImpl::L0Pressure(double slowdown) const {
   const double most = l0_count_.load(std::memory_order_relaxed);
   const double sum = l0_sum_.load(std::memory_order_relaxed);
@@ -81,8 +86,9 @@ double DBImpl::L0Pressure(double slowdown) const {
   return std::max(most, by_sum + std::max(0.0, by_sum - slowdown) * (others > 0 ? 1 : 0));
 }
 
-// For an entry. What is left of L0 to merge sets it, without jumps: a running merge counts down as it proceeds. At full load
-// writers and merges meet where both are as fast.
+// The delay per entry, in nanoseconds, computed from the part of L0 that is not merged. A running merge lowers the delay steadily
+// as it proceeds. At full load writers and merges settle at the same speed. A thread that does not get pace_mutex_ uses the last
+// delay.
 double DBImpl::PaceNs() {
   const std::unique_lock lock(pace_mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return pace_ns_.load(std::memory_order_relaxed);
@@ -90,7 +96,7 @@ double DBImpl::PaceNs() {
   const double tables = L0Pressure(slowdown);
   const auto all = static_cast<double>(l0_entries_.load(std::memory_order_relaxed));
   const auto settled = static_cast<double>(settled_entries_.load(std::memory_order_relaxed));
-  // What a merge has settled takes its memory until the merge ends.
+  // With a DRAM budget all tables count: a merge frees their memory when it ends.
   const double waiting = dram_.is_set() ? tables : tables * (1 - std::min(1.0, settled / std::max(1.0, all)));
   const double ns = pace_.Next(dram_.pace, waiting - slowdown, WritePace::Clock::now());
   pace_ns_.store(ns, std::memory_order_relaxed);
@@ -106,11 +112,11 @@ void DBImpl::PaceWrites(ThreadState* thread) {
     return changing_.MergesByItself() && L0Pressure(slowdown) > slowdown;
   };
   if (!is_late()) return;
-  thread->owed_ns = std::min(kMostOwedNs, thread->owed_ns + static_cast<uint64_t>(entries * PaceNs()));
+  thread->owed_ns = std::min(kMaxDelayNs, thread->owed_ns + static_cast<uint64_t>(entries * PaceNs()));
   PayOwed(thread, is_late);
 }
 
-// Returns how long it was, in nanoseconds.
+// Returns the duration of the sleep in nanoseconds.
 uint64_t DBImpl::SleepForWrites(ThreadState* thread, uint64_t ns) const {
   const auto start = std::chrono::steady_clock::now();
   std::this_thread::sleep_for(std::chrono::nanoseconds(ns));

@@ -1,4 +1,4 @@
-// Where a database is: making its files, finding them, and removing them. [CC-60]
+// The directory of a database: creating its files, finding them, and removing them. [CC-60]
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -17,13 +17,14 @@ using DatabaseState = DatabaseFile::State;
 
 constexpr const char* kLogFile = "/LOG";
 
-// Removes what the creation that the file CREATING tells of has left, and the file. Directories that have another identity stay.
+// Removes the files of an unfinished creation, which the file CREATING names, and then CREATING. Directories with another
+// identity stay.
 Status RemoveUnfinished(const std::string& path) {
   DatabaseState state = DatabaseState::kNone;
   DatabaseFile unfinished;
   Status status = DatabaseFile::Read(path, &state, &unfinished);
   if (!status.ok() || state != DatabaseState::kCreating) return status;
-  if (!unfinished.is_torn()) {  // one that is torn tells of a creation that has made nothing else
+  if (!unfinished.is_torn()) {  // a torn CREATING means that the creation has made no other file
     RegionSetOptions options;
     options.database_path = path;
     options.region_paths = unfinished.regions;
@@ -33,7 +34,7 @@ Status RemoveUnfinished(const std::string& path) {
   return status.ok() ? DatabaseFile::Remove(path, DatabaseState::kCreating) : status;
 }
 
-// Regions outside of the database's directory belong to one directory. A copy of that directory alone is no database.
+// Regions outside of the database's directory belong to one database directory. A copy of that directory alone is no database.
 Status CheckNotACopy(const std::string& path, const DatabaseFile& place) {
   const std::string own = AbsolutePath(path);
   const auto is_inside = [&](const std::string& region) { return AbsolutePath(region).starts_with(own + "/"); };
@@ -52,15 +53,15 @@ bool IsInside(const DatabaseFile& place) {
                      [&](const std::string& region) { return region.starts_with(place.path + "/"); });
 }
 
-// Whether the directories are other ones than those that are noted.
+// Whether `region_paths` names other directories than `place`.
 bool NamesOthers(const std::vector<std::string>& region_paths, const DatabaseFile& place) {
   const auto are_equal = [](const std::string& a, const std::string& b) { return AbsolutePath(a) == AbsolutePath(b); };
   const auto& noted = place.regions;
   return !region_paths.empty() && !std::equal(region_paths.begin(), region_paths.end(), noted.begin(), noted.end(), are_equal);
 }
 
-// A database that was made before the file DATABASE was: its regions are its own if they are in its directory, or if its options
-// file names them.
+// Checks a database without a file DATABASE, which older versions did not write. Its regions belong to it if they are in its
+// directory, or if its options file names them.
 Status CheckOldPlace(const RegionSetOptions& options) {
   std::vector<std::string> noted;
   if (options.region_paths.empty() || NotedRegionPaths(options.database_path, &noted)) {
@@ -70,20 +71,22 @@ Status CheckOldPlace(const RegionSetOptions& options) {
     };
     if (options.region_paths.empty() || absolute(noted) == absolute(options.region_paths)) return Status::OK();
   }
-  return Status::InvalidArgument("Options::region_paths names " + options.region_paths[0] +
-                                 ", which holds a region already, but nothing in " + options.database_path +
-                                 " says that it is of this database; name other directories, or open the database that it is of");
+  return Status::InvalidArgument(
+      "Options::region_paths names " + options.region_paths[0] + ", which holds a region already, but no file in " +
+      options.database_path +
+      " says that the region belongs to this database; name other directories, or open the database that "
+      "the region belongs to");
 }
 
 }  // namespace
 
-// Finds whether the database is there or is to be made; an error if neither can be.
+// Finds out whether the database exists or is to be created. An error if it neither exists nor can be created.
 Status DBImpl::JudgePlace(bool* exists) {
   DatabaseState state = DatabaseState::kNone;
   if (Status status = DatabaseFile::Read(path_, &state, &place_); !status.ok()) return status;
   if (state == DatabaseState::kDestroying) {
     return Status::InvalidArgument("the removal of the database in " + path_ +
-                                   " is not complete; finish it with DB::Destroy, then a new one can be made");
+                                   " is not complete; finish the removal with DB::Destroy, then create a new database");
   }
   if (state == DatabaseState::kNone) place_ = DatabaseFile();
   *exists = state == DatabaseState::kWhole || (state == DatabaseState::kNone && RegionSet::Exists(MakeRegionOptions()));
@@ -98,12 +101,13 @@ Status DBImpl::JudgePlace(bool* exists) {
   return *exists ? CheckOldPlace(MakeRegionOptions()) : Status::OK();
 }
 
-// Regions may have been moved, or be of a copy, if the options name them; then their identity decides (RegionSet::Open).
+// If the options name other directories, the regions may have been moved, or belong to a copy. Then their identity decides
+// (RegionSet::Open).
 Status DBImpl::CheckRegionPaths() const {
   return NamesOthers(options_.region_paths, place_) ? Status::OK() : CheckNotACopy(path_, place_);
 }
 
-// Where the regions of the open database are, for the opens to come.
+// Writes the directories of the regions to the file DATABASE, for later opens.
 Status DBImpl::NotePlace() const {
   DatabaseFile now{regions_->database_id(), AbsolutePath(path_), {}};
   for (const std::string& region : RegionDirectories(MakeRegionOptions(), regions_->count())) {
@@ -118,7 +122,8 @@ Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
   Status status = JudgePlace(&exists);
   if (!status.ok()) return status;
   auto creation = std::make_unique<NewDatabase>(path_);
-  // If a creation is killed, the next one syncs the parent of `path_`, and no directory above that.
+  // A creation that is killed may have made directories without syncing their parents. The next creation syncs the parent of
+  // `path_` only. So a creation that makes several levels of directories syncs each at once.
   if (exists || creation->makes_parents()) creation->syncs()->Suspend();
   status = CreateDir(path_);
   if (status.ok()) status = FileLock::Acquire(path_ + "/LOCK", &lock_);
@@ -128,7 +133,7 @@ Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
   } else {
     logger_ = Logger::OpenFile(path_ + kLogFile);
   }
-  // Looked at again under the lock: another process may have made it, or may have been making it.
+  // Repeated under the lock: another process may have created the database meanwhile.
   status = JudgePlace(&exists);
   if (!status.ok()) return status;
   if (!exists) {
@@ -143,18 +148,18 @@ Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
   return status;
 }
 
-// GOAL    The files of a new database, or none.
-// STEPS   1 what an unfinished creation left in the directories that its file names, and has its identity, goes  2 the file
-//         CREATING says the identity of this one  3 regions and structures are made, and opened  4 all that is made durable
-//         5 CREATING becomes DATABASE (FinishCreation)
-// ORDER   1 before 2, 2 before 3, and 4 before 5 are durable orders. Inside of 3 there is none: nobody has been promised anything
-//         before DB::Open returns, and if CREATING is there, an open takes nothing of 3 for a database. So syncs of 3 are put off
-//         to 4 and made in one batch (util/deferred_syncs.h). Regions in other directories sync their files as ever, since these
-//         could become durable without the directory that has CREATING; this directory is durable before they begin.
-// CRASH   In 1: the next open begins there. In 2: CREATING may be torn, and then the creation has made nothing else. In 3 and 4:
-//         CREATING is whole, and anything else is there or not, of any content. What lies in directories inside of the database's
-//         own is of this creation: the open before 2 has found nothing of a region there. Other directories have their identity
-//         in each state. Before 5 the next open begins at 1. After it: the database is there. [CC-1] [CC-60]
+// GOAL    Create all files of a new database, or none.
+// STEPS   1 remove what an unfinished creation left in the directories that its file names, and that has its identity  2 write
+//         the file CREATING with the identity of this creation  3 create and open regions and structures  4 make all of them
+//         durable  5 rename CREATING to DATABASE (FinishCreation)
+// ORDER   Durable orders: 1 before 2, 2 before 3, and 4 before 5. Within 3 no order is needed: a caller is promised nothing
+//         before DB::Open returns, and while CREATING exists, an open takes nothing of 3 for a database. So syncs of 3 are
+//         deferred to 4 and made in one batch (util/deferred_syncs.h). Regions in other directories sync their files at once:
+//         their files could become durable before the directory that has CREATING. That directory is durable before they begin.
+// CRASH   In 1: the next open begins there. In 2: CREATING may be torn; then the creation has made no other file. In 3 and 4:
+//         CREATING is whole, and every other file may exist or not, with any content. Files in directories inside of the
+//         database's own belong to this creation, because the open found no region there before 2. Other directories have their
+//         identity at any time. Before 5 the next open begins at 1. After 5 the database exists. [CC-1] [CC-60]
 Status DBImpl::CreateFiles() {
   DeferredSyncs* const syncs = creation_->syncs();
   syncs->Suspend();
@@ -180,21 +185,22 @@ Status DBImpl::CreateFiles() {
   state.copying_flush = !options_.index_unified_logging;
   state.may_lose_writes = may_lose_writes;
   status = Manifest::Create(regions_.get(), state);
-  // On a disk each step of an allocation is a sync, but for those of now.
+  // On a disk each step of a later allocation takes a sync. Syncs are deferred until the creation ends, so first segments are
+  // cheap.
   for (uint32_t region = 0; status.ok() && may_lose_writes && region < regions_->count(); ++region) {
     status = segments_->PrepareFirst(region);
   }
   return status;
 }
 
-// Steps 4 and 5 of CreateFiles. `notes_options`: what the next open may want to know is among what is made durable.
+// Steps 4 and 5 of CreateFiles. `notes_options`: whether the options file is written as well.
 Status DBImpl::FinishCreation(bool notes_options) {
   if (notes_options) {
     std::lock_guard lock(families_mutex_);
     NoteOptions();
   }
   DeferredSyncs* const syncs = creation_->syncs();
-  // A creation that was killed may have made directories, and synced none.
+  // An earlier creation that was killed may have made directories without syncing them.
   std::vector<std::string> directories = place_.regions;
   directories.push_back(place_.path);
   Status status;
@@ -210,20 +216,20 @@ Status DBImpl::FinishCreation(bool notes_options) {
   return status;
 }
 
-// Removes what the creation has made, if it has not come to its end.
+// Removes the files of a creation that failed.
 void DBImpl::AbandonCreation(std::unique_ptr<DBImpl> db) {
   const std::string path = db->path_;
   const std::unique_ptr<NewDatabase> creation = std::move(db->creation_);
   const std::unique_ptr<FileLock> lock = std::move(db->lock_);
   std::unique_ptr<Logger> logger = std::move(db->logger_);
   db.reset();
-  // What the regions have removed is gone for good before CREATING is.
+  // ORDER: the removal of regions is durable before CREATING is removed.
   (void)creation->syncs()->End([] { return Status::OK(); });
   const Status removed = RemoveUnfinished(path);
   if (!removed.ok() && logger != nullptr)
     logger->Log("open: what the failed creation left is not removed: " + removed.ToString());
   logger.reset();
-  // DATABASE is there if the sync behind the rename has failed: then the database is complete.
+  // If the sync after the rename of CREATING failed, DATABASE exists, and the database is complete.
   for (const DatabaseState state : {DatabaseState::kCreating, DatabaseState::kWhole}) {
     if (FileExists(DatabaseFile::FilePath(path, state))) return;
   }
@@ -232,15 +238,15 @@ void DBImpl::AbandonCreation(std::unique_ptr<DBImpl> db) {
 
 namespace {
 
-// What an open has put into a database's directory beside the files of regions.
+// Files that an open or a secondary puts into the directory, beside the files of regions.
 constexpr const char* kFilesOfADatabase[] = {"OPTIONS",       "OPTIONS.tmp",  "SECONDARY",
                                              "SECONDARY.tmp", "DATABASE.tmp", "CREATING.tmp"};
 
-// What of a database is in the directory, for its removal; OK and kNone if there is none.
+// Finds the database in the directory, for its removal. OK and kNone if there is none.
 Status FindPlace(const RegionSetOptions& options, DatabaseState* state, DatabaseFile* place) {
   Status status = DatabaseFile::Read(options.database_path, state, place);
   if (!status.ok() || *state != DatabaseState::kNone) return status;
-  // A database of before this file was: its regions tell.
+  // Older versions wrote no file DATABASE: the regions give the identity.
   *place = DatabaseFile();
   if (!RegionSet::Exists(options)) return Status::OK();
   status = CheckOldPlace(options);
@@ -256,13 +262,13 @@ Status FindPlace(const RegionSetOptions& options, DatabaseState* state, Database
 
 }  // namespace
 
-// GOAL   The database's own files are gone, and no others.
-// STEPS  1 DATABASE becomes DESTROYING  2 the regions that have its identity go  3 the files beside them  4 DESTROYING  5 LOCK
-//        and the directory, if nothing else is in it
-// CRASH  Between 1 and 4: an open says so, and another Destroy goes on. [CC-60]
+// GOAL   Remove the database's own files, and no others.
+// STEPS  1 rename DATABASE to DESTROYING  2 remove the regions that have its identity  3 remove the other files  4 remove
+//        DESTROYING  5 remove LOCK, and the directory if it is empty
+// CRASH  Between 1 and 4: an open returns an error that names DB::Destroy, and another DB::Destroy continues. [CC-60]
 Status DB::Destroy(const Options& options, const std::string& given) {
   std::string path = given;
-  while (path.size() > 1 && path.back() == '/') path.pop_back();  // what is behind one is no link
+  while (path.size() > 1 && path.back() == '/') path.pop_back();  // so that a symbolic link is recognized as one
   if (!FileExists(path)) return Status::OK();
   RegionSetOptions region_options;
   region_options.database_path = path;
@@ -272,7 +278,7 @@ Status DB::Destroy(const Options& options, const std::string& given) {
   DatabaseFile place;
   if (Status status = DatabaseFile::Read(path, &state, &place); !status.ok()) return status;
   if (state == DatabaseState::kNone) {
-    if (!RegionSet::Exists(region_options)) return Status::OK();  // nothing here is a database's
+    if (!RegionSet::Exists(region_options)) return Status::OK();  // the directory holds no database
     if (Status status = CheckOldPlace(region_options); !status.ok()) return status;
   }
   std::unique_ptr<FileLock> lock;
@@ -285,13 +291,13 @@ Status DB::Destroy(const Options& options, const std::string& given) {
   status = CheckNotACopy(path, place);
   if (!names_others) {
     region_options.region_paths = place.regions;
-  } else if (status.ok()) {  // they may have been moved; nothing of the database stays in either place
+  } else if (status.ok()) {  // the regions may have been moved; both places are emptied
     region_options.region_paths.insert(region_options.region_paths.end(), place.regions.begin(), place.regions.end());
-  } else {  // what is noted belongs to the original, what is named to the copy
+  } else {  // the noted regions belong to the original, the named ones to the copy
     status = Status::OK();
   }
   const auto begin = [&] {
-    if (place.is_torn()) return Status::OK();  // there is nothing but this file
+    if (place.is_torn()) return Status::OK();  // CREATING is the only file
     if (state == DatabaseState::kDestroying) return Status::OK();
     DatabaseFile moved{place.database_id, AbsolutePath(path), region_options.region_paths};
     Status noted = moved.Write(path, state);
@@ -311,7 +317,7 @@ Status DB::Destroy(const Options& options, const std::string& given) {
   if (status.ok()) status = DatabaseFile::Remove(path, DatabaseState::kDestroying);
   if (status.ok()) status = RemoveFile(path + "/LOCK");
   if (!status.ok()) return status;
-  // The directory stays if others put files into it, or if it has its name by a link.
+  // The directory stays if it holds other files, or if `path` is a symbolic link to it.
   std::vector<std::string> names;
   if (!std::filesystem::is_symlink(path) && ListDir(path, &names).ok() && names.empty()) status = RemoveDir(path);
   return status;

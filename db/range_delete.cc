@@ -1,4 +1,4 @@
-// Range deletes: writing them, and what readers are told of them. docs/design/0016-range-deletes.md
+// Range deletes: writing them, and the sets in which readers find them. docs/design/0016-range-deletes.md
 #include <algorithm>
 
 #include "db/db_impl.h"
@@ -30,19 +30,20 @@ Status DBImpl::DeleteRange(const WriteOptions& options, ColumnFamilyHandle* fami
 // ---- One batch
 
 Status RangeUpdate::Add(uint32_t family, Slice begin, Slice end, size_t update, std::string_view record[2], bool* is_empty) {
-  // One byte more than keys have, so that each key can be the last one.
+  // A bound may be one byte longer than keys, so that a range can include the largest key.
   if (std::max(begin.size(), end.size()) > kMaxKeySize + 1)
     return Status::InvalidArgument("a bound of a range has more than 65537 bytes");
   Family* const known = db_.FindFamily(family);
   if (known == nullptr)
-    return Status::InvalidArgument("the batch writes to column family " + std::to_string(family) + ", which there is not");
+    return Status::InvalidArgument("the batch writes to column family " + std::to_string(family) +
+                                   ", which does not exist; create the family, or take its updates out of the batch");
   if (known->is_hidden) {
     return Status::InvalidArgument("the batch deletes a range of column family " + std::to_string(family) +
                                    ", which holds the database's own records; take this update out of the batch");
   }
   if (db_.write_failed_.load(std::memory_order_acquire)) return db_.BackgroundError();
   const int order = known->order.Compare(begin, end);
-  if (order > 0) return Status::InvalidArgument("end key comes before start key");  // in RocksDB's words
+  if (order > 0) return Status::InvalidArgument("end key comes before start key");  // RocksDB's text
   *is_empty = order == 0;
   if (*is_empty) return Status::OK();
   if (family_ == 0) {
@@ -62,7 +63,8 @@ Status RangeUpdate::Add(uint32_t family, Slice begin, Slice end, size_t update, 
   return Status::OK();
 }
 
-// The write is announced: who drops a family says so first, and then waits for it, as in ChooseMemtable.
+// The write is announced. A thread that drops a family first marks it as dropped, and then waits for announced writes, as in
+// ChooseMemtable.
 bool RangeUpdate::Prepare(uint64_t first) try {
   for (const Range& range : ranges_) {
     if (!range.family->dropped.load(std::memory_order_seq_cst)) continue;
@@ -100,7 +102,7 @@ void RangeUpdate::Install() {
 }
 
 void RangeUpdate::End() {
-  if (lock_.owns_lock()) {  // nothing was installed
+  if (lock_.owns_lock()) {  // Install was not called
     lock_.unlock();
     sets_.clear();
   }
@@ -110,14 +112,15 @@ void RangeUpdate::End() {
 
 // ---- Sets
 
-// Before a write that deletes ranges is announced. Tombstones are forgotten when what they hide is merged and swept. So the
-// memtable that has their records is rotated if nothing else waits for a merge. A snapshot may keep all tombstones: beside one a
-// writer does not wait for long, and not at all for those of dropped families whose handles live.
+// With a DRAM budget: waits while range tombstones take more memory than their share. Called before the write is announced. A
+// tombstone is forgotten when the entries that it hides are merged and swept. So the loop rotates the memtable that has the
+// records, if nothing else waits for a merge. A snapshot may keep all tombstones, so beside a snapshot the wait is short.
+// Tombstones of dropped families whose handles exist are not waited for.
 void DBImpl::WaitForRanges(ThreadState* thread) {
-  constexpr uint64_t kWaitNs = 500'000;
-  constexpr uint64_t kMostNs = 5'000'000'000;
-  constexpr uint64_t kMostNsBesideSnapshots = 100'000'000;
-  // Tombstones of dropped families that have handles: they are not forgotten before the handles go.
+  constexpr uint64_t kPollNs = 500'000;
+  constexpr uint64_t kMaxWaitNs = 5'000'000'000;
+  constexpr uint64_t kMaxWaitNsWithSnapshot = 100'000'000;
+  // Bytes of tombstones of dropped families that have handles: they are not forgotten before the handles end.
   const auto held_bytes = [this] {
     uint64_t sum = 0;
     const auto guard = epochs_.Enter();
@@ -137,7 +140,7 @@ void DBImpl::WaitForRanges(ThreadState* thread) {
            bytes - std::min(bytes, held_bytes()) > dram_.ranges;
   };
   for (uint64_t waited = 0; is_over();) {
-    if (waited >= (snapshots_.Oldest() == UINT64_MAX ? kMostNs : kMostNsBesideSnapshots)) break;
+    if (waited >= (snapshots_.Oldest() == UINT64_MAX ? kMaxWaitNs : kMaxWaitNsWithSnapshot)) break;
     BRAIDDB_SYNC_POINT("DBImpl::WaitForRanges");
     const Memtable* active = nullptr;
     {
@@ -147,12 +150,12 @@ void DBImpl::WaitForRanges(ThreadState* thread) {
       if (is_written && is_first) active = active_.load(std::memory_order_relaxed);
     }
     if (active != nullptr) TryRotateMemtable(active);
-    waited += SleepForWrites(thread, kWaitNs);
+    waited += SleepForWrites(thread, kPollNs);
   }
 }
 
-// release: who sees one sees what it points to. Who sees that there are none may see so a little longer than that is true, and
-// looks closer for nothing.
+// release: a reader that loads the set sees its content. A reader may see looks_closer set after the last tombstone is gone; then
+// it makes a check without effect.
 void DBImpl::InstallRanges(Family* family, std::shared_ptr<const RangeTombstones>* ranges) {
   const auto bytes_of = [](const auto& set) { return set == nullptr ? 0 : set->bytes(); };
   range_bytes_.fetch_add(bytes_of(*ranges) - bytes_of(family->current_ranges), std::memory_order_relaxed);
@@ -166,7 +169,7 @@ void DBImpl::RetireRanges(std::shared_ptr<const RangeTombstones> ranges) {
   try {
     epochs_.Retire([kept = ranges]() mutable { kept.reset(); });
   } catch (const std::bad_alloc&) {
-    epochs_.Synchronize();  // no memory to remember it: no reader is inside any more when it goes
+    epochs_.Synchronize();  // no memory for the retirement: wait until no reader is in a guard, then free the set
   }
 }
 
@@ -206,7 +209,7 @@ Status DBImpl::RangeFamily(Family** family) {
   return Status::OK();
 }
 
-// Records of families that there are not are left by a drop that a crash cut short.
+// Records of families that do not exist are left by a drop that a crash interrupted.
 Status DBImpl::LoadRanges() {
   const std::shared_ptr<Family> known = FindFamilyByName(kRangeTombstonesFamilyName);
   if (known == nullptr) return Status::OK();
@@ -219,7 +222,7 @@ Status DBImpl::LoadRanges() {
     const uint64_t sequence = static_cast<const DBIterator*>(records.get())->sequence();
     if (!RangeRecord::Parse(records->key(), records->value(), sequence, &id, tombstone.get()) || id >= kMaxFamilies) {
       return Status::Corruption(
-          "the record of a range that was deleted is damaged; restore the database from a copy, or save what is intact with "
+          "the record of a deleted range is damaged; restore the database from a copy, or save what is intact with "
           "braiddb repair");
     }
     next_range_record_.store(std::max(next_range_record_.load(), tombstone->record + 1));

@@ -1,4 +1,4 @@
-// Range tombstones are forgotten when nothing is left that they hide. docs/design/0016-range-deletes.md
+// Removes the entries that range tombstones hide, and then the tombstones. docs/design/0016-range-deletes.md
 #include <algorithm>
 
 #include "compaction/relocation.h"
@@ -12,31 +12,30 @@
 namespace braiddb {
 namespace {
 
-// Entries of the last level that one step passes: some tenths of a second, for which merges wait. The search for where a stretch
-// begins takes as long as some entries.
-constexpr size_t kSweptAtOnce = kCrashTest ? 24 : 256 << 10;
-constexpr size_t kEntriesOfSearch = kCrashTest ? 1 : 16;
-// Records that one write deletes.
-constexpr size_t kRecordsAtOnce = kCrashTest ? 4 : 1024;
-// A tombstone stays in the memtable no longer than about this.
-constexpr std::chrono::seconds kLongestInMemtable{2};
+// The number of entries of the last level that one step passes: some tenths of a second, during which merges wait. The search for
+// the begin of a range costs as much as kSearchCostEntries entries.
+constexpr size_t kEntriesPerStep = kCrashTest ? 24 : 256 << 10;
+constexpr size_t kSearchCostEntries = kCrashTest ? 1 : 16;
+// The number of records that one write deletes.
+constexpr size_t kRecordsPerWrite = kCrashTest ? 4 : 1024;
+// If nothing else is written, a tombstone stays in the memtable for about this time at most.
+constexpr std::chrono::seconds kMaxTimeInMemtable{2};
 
 }  // namespace
 
-// GOAL    What range tombstones hide is gone, and then they are. [CC-54]
-// STEPS   1 a round: tombstones of a family, below which all is in the last level, and which no snapshot is older than
-//         2 their ranges are swept, some stretches or a part of one each call  3 readers of before leave  4 the records are
-//         deleted, durably
-//         5 the set without them is installed.
-// CRASH   Before 4: the next open has the tombstones, and begins anew. After it there is nothing that they hid.
-// WHAT A READER SEES  Of 2 the marks of versions that were hidden to all who read on. Who could find one of these loads the set
-//         in the same guard, and so before 5.
-// WHY NOTHING IS LEFT AFTER 2  All that is older than the tombstones lies in the last level when the round begins, and what comes
-//         to it later is newer, but for copies of a relocation: while their table waits, no stretch is swept; of what has been
-//         swept none are made.
+// GOAL    Entries that range tombstones hide are removed, and then the tombstones. [CC-54]
+// STEPS   1 begin a round: choose tombstones of one family that no snapshot is older than, and below which all entries are in the
+//         last level  2 sweep their ranges, some ranges or a part of one in each call  3 wait until older readers have left  4
+//         delete the records, durably  5 install the set without the tombstones.
+// CRASH   Before 4: the next open has the tombstones and begins a new round. After 4: the tombstones hide no entry any more.
+// WHAT A READER SEES  During 2, dead marks on versions that are hidden from every later read. A reader that can find such a
+//         version loads the set in the same guard, and so before 5.
+// WHY NO HIDDEN ENTRY IS LEFT AFTER 2  When the round begins, every entry older than the tombstones is in the last level. Entries
+//         that come to the level later are newer, except for copies of a relocation. While the table of copies waits, no range is
+//         swept, and swept entries are not copied.
 Status DBImpl::SweepRanges(bool sweeps, bool* stepped) try {
   *stepped = false;
-  // A merge that was stopped is the next open's to resume: until then no sweep may take its place in the MANIFEST.
+  // A merge that a close stopped is resumed by the next open. Until then no sweep may take its place in the MANIFEST.
   if (stopping_.load(std::memory_order_acquire)) return Status::OK();
   if (!ranges_wait_.load(std::memory_order_acquire) || is_read_only() || write_failed_.load(std::memory_order_acquire) ||
       resume_merge_.load(std::memory_order_acquire)) {
@@ -46,7 +45,7 @@ Status DBImpl::SweepRanges(bool sweeps, bool* stepped) try {
   RangeRound& round = *range_round_;
   Status status;
   if (round.next < round.stretches.size() && round.family->is_gone.load(std::memory_order_acquire)) {
-    range_round_.reset();  // another one begins when nobody reads the family any more
+    range_round_.reset();  // another round begins when the family has no readers
     return status;
   }
   if (round.next < round.stretches.size()) {
@@ -57,18 +56,20 @@ Status DBImpl::SweepRanges(bool sweeps, bool* stepped) try {
     status = SweepStretches();
   } else {
     status = EndRangeRound();
-    // Again later: the space may come, and what a close leaves the next open does.
+    // Tried again later: space may become free, and the next open does what a close prevents.
     if (status.IsNoSpace() || status.IsMemoryLimit() || status.IsAborted()) return Status::OK();
   }
   *stepped = status.ok();
   return status;
 } catch (const std::bad_alloc&) {
-  return Status::OK();  // again later: what changes data has its own answer
+  return Status::OK();  // tried again later: steps that change data handle their own errors
 }
 
-// False if there is none. ORDER: the tombstones before the snapshots. Who registers one later has a number that is no smaller.
+// Sets up the next round; false if there is none.
+// ORDER: loads the tombstones before the snapshots. A snapshot that is registered later has a number that is not smaller than the
+// tombstones'.
 bool DBImpl::BeginRangeRound(bool sweeps) {
-  ranges_wait_.store(false, std::memory_order_seq_cst);  // whoever adds one sets it again
+  ranges_wait_.store(false, std::memory_order_seq_cst);  // a writer that adds a tombstone sets the flag again
   if (!stale_range_records_.empty()) {
     ranges_wait_.store(true, std::memory_order_release);
     range_round_.emplace();
@@ -121,25 +122,25 @@ void DBImpl::JoinStretches(const KeyOrder& order, const std::vector<RangeTombsto
   stretches->resize(count);
 }
 
-// Deleting all there is and writing nothing more gives space back, too.
+// If a user deletes everything and then writes nothing, the space is released nevertheless.
 void DBImpl::RotateForRanges(bool in_memtable) {
   const auto now = std::chrono::steady_clock::now();
   if (!in_memtable || !range_in_memtable_) {
     range_in_memtable_ = in_memtable;
     range_in_memtable_since_ = now;
-  } else if (now - range_in_memtable_since_ >= kLongestInMemtable) {
+  } else if (now - range_in_memtable_since_ >= kMaxTimeInMemtable) {
     TryRotateMemtable(active_.load(std::memory_order_seq_cst));
     range_in_memtable_ = false;
   }
 }
 
-// A sweep makes a new index of the whole level, so as many stretches as one step can pass share one. Where the level has nothing,
-// there is nothing to sweep.
+// A sweep rebuilds the index of the whole level, so one sweep takes as many ranges as one step can pass. Ranges without entries
+// are skipped.
 Status DBImpl::SweepStretches() {
   RangeRound& round = *range_round_;
   Family* const family = round.family;
   size_t next = round.next;
-  std::optional<std::string> stop;  // in the stretch `next`
+  std::optional<std::string> stop;  // the key in range `next` at which the next step begins
   std::vector<std::pair<Slice, Slice>> swept;
   {
     const PinnedView pinned(this);
@@ -147,15 +148,15 @@ Status DBImpl::SweepStretches() {
     const auto is_before = [&](Slice bound) {
       return cursor->entry() != nullptr && family->order.Compare(cursor->entry()->key(), bound) < 0;
     };
-    for (size_t entries = 0; next < round.stretches.size() && entries < kSweptAtOnce; ++next) {
+    for (size_t entries = 0; next < round.stretches.size() && entries < kEntriesPerStep; ++next) {
       const Slice end = round.stretches[next].second;
       const Slice begin = next == round.next && round.position ? Slice(*round.position) : round.stretches[next].first;
       cursor->Seek(SearchKey(family->order, begin, kMaxSequence));
-      entries += kEntriesOfSearch;
+      entries += kSearchCostEntries;
       if (is_before(end)) swept.emplace_back(begin, end);
       for (; is_before(end); cursor->Next()) {
-        // Versions of one key stay together.
-        if (++entries > kSweptAtOnce && family->order.Compare(cursor->entry()->key(), begin) > 0) {
+        // All versions of one key are swept by one step.
+        if (++entries > kEntriesPerStep && family->order.Compare(cursor->entry()->key(), begin) > 0) {
           stop.emplace(cursor->entry()->key());
           break;
         }
@@ -202,14 +203,15 @@ Status DBImpl::EndRangeRound() {
 }
 
 Status DBImpl::DeleteRangeRecords(const std::vector<std::string>& keys) {
-  for (size_t begin = 0; begin < keys.size(); begin += kRecordsAtOnce) {
-    const size_t count = std::min(kRecordsAtOnce, keys.size() - begin);
+  for (size_t begin = 0; begin < keys.size(); begin += kRecordsPerWrite) {
+    const size_t count = std::min(kRecordsPerWrite, keys.size() - begin);
     if (Status status = DeleteInBackground(range_family_.load(), {&keys[begin], count}); !status.ok()) return status;
   }
   return Status::OK();
 }
 
-// Only what a checkpoint has made durable: in PersistMode::kPage an acknowledged write may be lost.
+// The tombstones that a sweep may apply: those that a checkpoint has made durable. In PersistMode::kPage an acknowledged write
+// may be lost. *at_most: the largest such number.
 std::shared_ptr<const RangeTombstones> DBImpl::RangesForSweep(const Family& family, uint64_t* at_most) {
   std::shared_ptr<const RangeTombstones> ranges = RangesOf(family);
   std::lock_guard lock(manifest_mutex_);

@@ -1,4 +1,4 @@
-// RangeUpdate: the deletions of ranges of one batch.
+// RangeUpdate: the range deletions of one batch.
 #pragma once
 
 #include <deque>
@@ -17,25 +17,26 @@ namespace braiddb {
 
 class DBImpl;
 
-// STEPS   1 Add, of each range, while the batch is collected  2 Prepare, when its number is drawn: the sets with its ranges
-//         3 Install, when it is durable: readers find the sets  4 what is visible of it becomes so  5 End.
+// STEPS   1 Add, for each range, while the updates of the batch are collected  2 Prepare, when the batch's number is drawn:
+//         builds the sets that include its ranges  3 Install, when the batch is durable: readers find the sets  4 the caller
+//         publishes the updates  5 End.
 // ORDER   3 before 4. [CC-54]
-// From 2 to 3 it has ranges_mutex_, and then allocates nothing.
-// Thread safety: none; one thread's.
+// From Prepare to Install the object holds ranges_mutex_ and allocates no memory.
+// Thread safety: none; one thread uses the object.
 class RangeUpdate {
  public:
   explicit RangeUpdate(DBImpl* db) : db_(*db) {}
 
-  // `update`: how many updates of the batch, ranges included, come before. `record`: key and value of what is to be written,
-  // which live as long as this object.
+  // Adds a range. `update`: the number of updates of the batch before this range, ranges included. `record`: set to key and value
+  // of the record to be written, which live as long as this object. *is_empty: the range is empty, and no record is written.
   Status Add(uint32_t family, Slice begin, Slice end, size_t update, std::string_view record[2], bool* is_empty);
-  // Of the records. REQUIRES: Add was OK, and the range was not empty.
+  // The family of the records. REQUIRES: Add was OK, and the range was not empty.
   uint32_t family() const { return family_; }
 
-  // `first`: the number of the batch's first update. False: refusal() says why.
+  // `first`: the number of the batch's first update. False: the batch is refused, and refusal() has the reason.
   bool Prepare(uint64_t first);
   void Install();
-  // REQUIRES: the write is not announced any more.
+  // Retires the replaced sets, or gives the lock back if nothing was installed. REQUIRES: the write is not announced any more.
   void End();
   const Status& refusal() const { return refusal_; }
 
@@ -49,12 +50,12 @@ class RangeUpdate {
 
   DBImpl& db_;
   uint32_t family_ = 0;
-  std::deque<std::string> bytes_;  // of the records
+  std::deque<std::string> bytes_;  // keys and values of the records
   std::vector<Range> ranges_;
-  // Of each family; from Install on the set that was replaced.
+  // One set for each family: the new set; from Install on, the set that was replaced.
   std::vector<std::pair<Family*, std::shared_ptr<const RangeTombstones>>> sets_;
   std::unique_lock<std::mutex> lock_;
-  bool is_first_ = false;  // that the compaction thread is told of
+  bool is_first_ = false;  // the sets were the first that wait for a sweep, so the compaction thread is woken
   Status refusal_;
 };
 

@@ -33,8 +33,9 @@ const LogEntry* DBImpl::FindEntry(const Family& family, const SearchKey& target,
   return SearchLevels(UnobservedRead(), family, target, hash, trace);
 }
 
-// Memtables and tables as SearchLevels asks them, in fewer instructions. Where reads of keys that are not there follow
-// each other no branch is mispredicted, so that the CPU begins the next one while the lines of this one are on their way.
+// Checks the hash-based filters of the memtables and of L0, and the filter of the last level. Runs the checks of SearchLevels in
+// fewer instructions. Consecutive reads of absent keys mispredict no branch, so the CPU starts the next read while it waits for
+// the cache lines of this one.
 [[gnu::noinline]] DBImpl::ByHash DBImpl::AskByHash(const Family& family, uint64_t hash) const noexcept {
   if (&family != &default_family_ || !family.is_hashed || family.looks_closer.load(std::memory_order_relaxed)) return {};
   const ReadView& view = *view_.load(std::memory_order_acquire);
@@ -59,13 +60,14 @@ const LogEntry* DBImpl::FindEntry(const Family& family, const SearchKey& target,
   }
   if (may_contain) return {false, &view};
   BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
-  // After all that: what hides keys now may have come before what was looked for, and gone where it was not looked for.
+  // Loaded after all checks: a tombstone that hides the key may have been installed before the key's entry was searched, and the
+  // entry removed since.
   return {!family.looks_closer.load(std::memory_order_acquire) && !regions_->damage_seen(), nullptr};
 }
 
-// A read of the newest state that the cache answers has all it needs in one bucket and one entry. Here it takes so few
-// instructions that the CPU begins the next ones, if they follow at once, while this one waits for its lines: for keys of usual
-// sizes no call is made before the answer is there, and what is rare is elsewhere. (Without asymmetric fences it waits.)
+// A read of the newest state that the cache answers needs one bucket and one entry. This path is short enough that the CPU starts
+// the following reads while it waits for the lines of this one. For keys of usual sizes it makes no call before the answer is
+// known; rare cases are in other functions. (Without asymmetric fences the CPU waits.)
 template <class Deliver>
 [[gnu::always_inline]] inline Status DBImpl::ReadKey(const ReadOptions& options, const Family& family, Slice key,
                                                      const Deliver& deliver) {
@@ -95,8 +97,8 @@ template <class Deliver>
   return ReadBehindCache(UnobservedRead(), options, family, key, hash, cached, thread, slot, deliver);
 }
 
-// Where reads go on missing, the filter, which is a tenth of the cache, says so without a look at that. Who finds nothing in the
-// levels need not ask the cache: it only has what they have.
+// For a thread whose reads mostly find no key. The filters, which are a tenth of the size of the cache, are checked first. If
+// they exclude the key, the cache need not be searched: its entries are a subset of the levels'.
 template <class Deliver>
 [[gnu::noinline]] Status DBImpl::ReadMissing(const ReadOptions& options, const Family& family, Slice key, ThreadState* thread,
                                              Deliver deliver) {
@@ -153,7 +155,7 @@ inline Status DBImpl::GetPinned(const ReadOptions& options, const Family& family
   value->Reset();
   const auto pin = [this, value](const LogEntry* entry) {
     if (entry == nullptr) return Status::NotFound();
-    // Inside the guard: what the pin holds is reachable now.
+    // Inside the guard: the entry is reachable, so the pin keeps it.
     value->pin_ = epochs_.Pin();
     value->owner_ = &epochs_;
     value->release_ = [](void* epochs, uint64_t pinned) { static_cast<EpochManager*>(epochs)->Unpin(pinned); };
@@ -233,7 +235,7 @@ Status DBImpl::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice
   return NoMemory();
 }
 
-// As ReadKey, but a deletion is an answer, too.
+// Like ReadKey, but a deletion also has a sequence number.
 Status DBImpl::LatestSequence(const Family& family, Slice key, uint64_t* sequence) {
   const uint64_t hash = family.HashOf(key);
   const auto find = [&](uint64_t at_most, LookupTrace* trace) {
@@ -246,7 +248,7 @@ Status DBImpl::LatestSequence(const Family& family, Slice key, uint64_t* sequenc
     const RangeTombstones* const ranges = family.ranges.load(std::memory_order_acquire);
     const uint64_t range = ranges == nullptr ? 0 : ranges->Newest(key, at_most);
     *sequence = std::max(entry == nullptr ? 0 : entry->sequence(), range);
-    trace->met_dead |= *sequence != 0 && *sequence == range;  // as in FindPut: there may be more of its batch
+    trace->met_dead |= *sequence != 0 && *sequence == range;  // as in FindPut: more of its batch may become visible
     return *sequence == 0 ? Status::NotFound() : Status::OK();
   };
   LookupTrace trace;
@@ -299,7 +301,8 @@ std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vect
   std::vector<Status> statuses(keys.size());
   values->resize(keys.size());
   if (families.size() != keys.size()) {
-    statuses.assign(keys.size(), Status::InvalidArgument("as many column families as keys have to be given"));
+    statuses.assign(keys.size(), Status::InvalidArgument(
+                                     "the numbers of column families and keys differ; give one column family for each key"));
     return statuses;
   }
   std::vector<const Family*> known;

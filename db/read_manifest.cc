@@ -9,8 +9,9 @@
 
 namespace braiddb {
 
-// A slot that counts stays as it is until the next commit but one. A reader that two commits overtake finds no slot whole, and
-// reads again. A reader that growth overtakes finds an old object, which was the newest one during this call, or reads again.
+// The slot of the newest commit does not change until the commit after the next. A reader that two commits overtake finds no
+// whole slot, and reads again. A reader that overlaps a growth of the MANIFEST finds an old object, which was the newest during
+// this call, or reads again.
 Status ReadManifest(const Options& options, const std::string& path, ManifestState* manifest) {
   constexpr int kTries = 100;
   DatabaseFile::State state = DatabaseFile::State::kNone;

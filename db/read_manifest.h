@@ -1,4 +1,4 @@
-// ReadManifest: what the MANIFEST of a database says, whoever has it open.
+// ReadManifest: reads the MANIFEST of a database, also while another process has the database open.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace braiddb {
 
-// A state that counted at some moment of the call. NotFound if there is no database, or it is being created. Takes no lock.
+// Sets *manifest to a state that was the newest at some time during the call. NotFound if there is no database, or if its
+// creation or removal is not complete. Takes no lock.
 // Thread safety: any thread.
 Status ReadManifest(const Options& options, const std::string& path, ManifestState* manifest);
 

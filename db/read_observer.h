@@ -1,4 +1,4 @@
-// What a read tells of its way. A read that nobody measures is compiled for an observer that does nothing.
+// Observers of reads. A read that is not measured is compiled with an observer that does nothing.
 #pragma once
 
 #include "index/lookup_trace.h"
@@ -17,7 +17,7 @@ struct UnobservedRead {
   static void NoteLookup(bool, const LookupTrace&) {}
 };
 
-// Counts for the thread's PerfContext, as far as its level says.
+// Counts in the thread's PerfContext, as far as the thread's perf level says.
 struct ObservedRead {
   static perf::Timer TimeSnapshot() { return perf::Timer(&PerfContext::get_snapshot_time); }
   static perf::Timer TimeMemtables() { return perf::Timer(&PerfContext::get_from_memtable_time); }
@@ -26,7 +26,7 @@ struct ObservedRead {
   static void NoteFilter(bool passes) {
     perf::Add(passes ? &PerfContext::bloom_sst_hit_count : &PerfContext::bloom_sst_miss_count);
   }
-  // The lookup cache has answered, and its entry was looked at.
+  // The lookup cache answered, and the entry was compared with the key.
   static void NotePlainHit() {
     perf::Add(&PerfContext::block_cache_hit_count);
     perf::Add(&PerfContext::user_key_comparison_count);

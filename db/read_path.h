@@ -1,5 +1,5 @@
-// The way of a read through the levels, for an observer of read_observer.h: compiled where nobody measures it (read.cc), and
-// where somebody does (observed_read.cc).
+// The path of a read through the levels, as templates over an observer of read_observer.h. read.cc compiles it for reads that are
+// not measured, observed_read.cc for reads that are.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct Either : Callables... {
   using Callables::operator()...;
 };
 
-// Without the calls of std::string::assign when the last value had the same size.
+// Avoids the calls of std::string::assign if *value already has the size of `from`.
 [[gnu::always_inline]] inline void AssignTo(std::string* value, Slice from) {
   if (value->size() == from.size()) {
     CopyBytes(value->data(), from);
@@ -30,7 +30,7 @@ struct Either : Callables... {
   }
 }
 
-// Refers to what a read hands its result to, whatever that is.
+// A type-erased reference to the function objects that receive the result of a read.
 class AnyDelivery {
  public:
   template <class Deliver>
@@ -46,7 +46,7 @@ class AnyDelivery {
   Status (*entry_)(const void*, const LogEntry*);
   Status (*merged_)(const void*, std::string&&);
 };
-// The same of the column families of keys.
+// The same for a function that returns the family of a key.
 using AnyFamilies = std::function<const Family*(size_t)>;
 
 extern template Status DBImpl::ObserveRead(const ReadOptions&, const Family&, Slice, const AnyDelivery&);
@@ -59,14 +59,14 @@ extern template void DBImpl::ReadKeysAs(const ObservedRead&, const ReadOptions&,
   return cached;
 }
 
-// What the cache knows, if the target may see it. The version is the newest of all.
+// The entry that the cache returned, if the target may see it; else null. The entry is the newest version of its key.
 [[gnu::always_inline]] inline const LogEntry* DBImpl::UseCached(const SearchKey& target, const LogEntry* cached,
                                                                 LookupTrace* trace) const {
   if (cached == nullptr) return nullptr;
   const uint32_t region = regions_->count() == 1 ? 0 : regions_->Find(cached).region();
   const bool is_remote = RegionSet::IsRemote(regions_->RemoteRegions(regions_->HomeRegion()), region);
   trace->Account(*regions_->persistence(), !is_remote, is_remote);
-  if (__builtin_expect(cached->is_dead(), 0)) {  // by a compaction filter; the cache is about to be told
+  if (__builtin_expect(cached->is_dead(), 0)) {  // a compaction filter removed the entry; the cache will be told
     trace->met_dead = true;
     return nullptr;
   }
@@ -114,7 +114,7 @@ template <class Observer>
   LookupTrace trace;
   const LogEntry* entry = UseCached(target, cached.entry, &trace);
   const bool hit = entry != nullptr;
-  // After the cache was asked: what came through its bucket before is in this view.
+  // After the lookup in the cache: every write that went through the key's bucket before is in this view.
   if (!hit) {
     entry = cached.rest != nullptr ? cached.rest->Of(family.id)->l1->Find(target, &trace)
                                    : SearchLevels(observer, family, target, hash, &trace);
@@ -130,17 +130,17 @@ template <class Observer>
     if (trace.remote != 0) thread->remote_visits.Add(trace.remote);
   }
   if (met_dead != nullptr) *met_dead = trace.met_dead;
-  // A search may have ended there.
+  // A damaged pointer may have ended the search.
   if (__builtin_expect(regions_->damage_seen(), 0)) *status = RegionSet::DamagedList();
   if (verify && entry != nullptr && status->ok()) *status = VerifyEntry(entry);
   if (!status->ok()) return nullptr;
-  // A batch becomes visible as one: who sees a part of it waits until it is all there (microseconds). What it has found is the
-  // batch's last word on the key, since AppendAndPublish begins with the last update.
+  // A batch becomes visible as a whole: a reader that sees a part of it waits until all of it is visible (microseconds). The
+  // entry is the batch's newest update of the key, because AppendAndPublish publishes the last update first.
   if (entry != nullptr && target.sequence == kMaxSequence) WaitWhole(*entry);
   BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
-  // After the lookup: who has found what a tombstone hides finds that, and so does who has not, since a sweep passed. What came
-  // after it may not have been visible, or where it was looked for, so that the newest state is read again, as of a snapshot.
-  // [CC-54]
+  // Loaded after the lookup. If the lookup found an entry that a tombstone hides, or missed one because a sweep removed it, the
+  // tombstone is in this set. A version newer than the tombstone may have been invisible during the lookup, or in a level that
+  // was already searched. So a read of the newest state is repeated as of a snapshot. [CC-54]
   const RangeTombstones* const ranges = family.ranges.load(std::memory_order_acquire);
   if (__builtin_expect(ranges != nullptr, 0) &&
       ranges->Hides(target.key, entry == nullptr ? 0 : entry->sequence(), target.sequence)) {
@@ -153,11 +153,11 @@ template <class Observer>
   return found ? entry : nullptr;
 }
 
-// A read of the newest state registers no snapshot. It goes through the levels from the newest to the oldest, and
-// what it finds in one was the newest version when it had seen that the levels above have none. That fails only when a version
-// that was its answer when it began is marked dead before it gets there, because a newer one, written since, was merged: then it
-// comes upon the mark, and reads again at a snapshot, whose versions are not marked. So does a read that finds an operand: it
-// needs several versions.
+// A read of the newest state registers no snapshot. It searches the levels from the newest to the oldest. A version that it finds
+// in a level was the newest one when the search had found none in the newer levels. There is one exception: a version that was
+// the answer when the read began may be marked dead before the read reaches it, because a merge met a newer version that was
+// written meanwhile. Then the read meets the mark, and is repeated as of a snapshot, whose versions are not marked. A read that
+// finds an operand is also repeated, because it needs several versions.
 template <class Observer, class Deliver>
 Status DBImpl::ReadKeyAs(const Observer& observer, const ReadOptions& options, const Family& family, Slice key,
                          const Deliver& deliver) {
@@ -236,12 +236,12 @@ void DBImpl::ReadKeysAs(const Observer& observer, const ReadOptions& options, co
     return options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
   }();
   const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
-  std::vector<size_t> merged;  // keys with operands: read outside of the guard
+  std::vector<size_t> merged;  // keys with operands, which are read outside of the guard
   {
     const auto guard = epochs_.Enter();
     ThreadState* thread = threads_.Get();
     const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
-    // The buckets of a group come at the same time, and so do their entries.
+    // The buckets of a group are prefetched together, and then their entries.
     constexpr size_t kGroup = 32;
     uint64_t hashes[kGroup];
     for (size_t begin = 0; begin < keys.size(); begin += kGroup) {

@@ -11,7 +11,7 @@
 namespace braiddb {
 namespace {
 
-// Bytes of LOCK that holds are on. The file itself is empty; locks may lie behind its end.
+// The bytes of LOCK on which holds are taken. The file is empty; locks may lie behind the end of a file.
 constexpr int64_t kFirstByte = 1;
 constexpr int64_t kBytes = int64_t{1} << 62;
 
@@ -40,7 +40,7 @@ bool ReaderHold::Take(const std::string& directory) {
 
 void ReaderHold::Drop() {
   if (fd_ < 0) return;
-  (void)SetLock(fd_, F_UNLCK, 0);  // a child of clone(2) may share the open file
+  (void)SetLock(fd_, F_UNLCK, 0);  // a child of clone(2) may share the open file, which would keep the lock
   CloseGuarded(fd_);
   fd_ = -1;
 }
@@ -66,7 +66,8 @@ bool ReaderHolds::IsExpired(int64_t byte, uint64_t bytes_in_use) {
   int64_t limit_ms = kHoldMs + static_cast<int64_t>(bytes_in_use / kBytesReadPerMs);
   BRAIDDB_SYNC_POINT_ARG("ReaderHolds::IsExpired", &limit_ms);
   const Clock::time_point now = Clock::now();
-  if (seen_.size() > kMaxSeen && !seen_.contains(byte)) seen_.erase(seen_.begin());  // most are gone; one that is not begins anew
+  // Most seen holds have ended; a hold that has not starts its time again.
+  if (seen_.size() > kMaxSeen && !seen_.contains(byte)) seen_.erase(seen_.begin());
   if (now - seen_.try_emplace(byte, now).first->second < std::chrono::milliseconds(limit_ms)) return false;
   expired_.insert(seen_.extract(byte));
   if (expired_.size() > kMaxExpired) {
@@ -78,7 +79,8 @@ bool ReaderHolds::IsExpired(int64_t byte, uint64_t bytes_in_use) {
   return true;
 }
 
-// Looks at the gaps between holds that have expired. Each turn ends the search, or finds one more that has.
+// Searches the gaps between expired holds for another hold. Each round of the outer loop ends the search, or finds one more
+// expired hold.
 bool ReaderHolds::Any(uint64_t bytes_in_use) {
   int64_t byte = 0;
   if (fd_ < 0 || !FindLock(0, 0, &byte)) {
@@ -91,7 +93,7 @@ bool ReaderHolds::Any(uint64_t bytes_in_use) {
     int64_t from = 0;
     for (auto gap = expired_.begin();; ++gap) {
       const bool is_last = gap == expired_.end();
-      // A lock that reaches into the gap from outside of it is none of ours, or is known.
+      // A lock that begins outside of the gap is not a hold, or is known.
       if ((is_last || gap->first > from) && FindLock(from, is_last ? 0 : gap->first, &byte) && !expired_.contains(byte)) {
         if (!IsExpired(byte, bytes_in_use)) return true;
         found = true;

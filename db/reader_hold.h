@@ -1,18 +1,20 @@
-// ReaderHold, ReaderHolds: how a process that reads the segments of a database asks its writer to keep them for a moment.
+// ReaderHold, ReaderHolds: a process that reads the segments of a database asks the writer to keep them for some time.
 //
-// GOAL    A secondary's catch-up ends, however busy the primary is. The primary never waits, whatever a secondary does.
-// HOW     A hold is a read lock (F_OFD_SETLK, of the open file) on one byte of the file LOCK. The byte is drawn at random for
-//         each hold, so the writer can tell holds apart. Before the writer frees a segment it asks the system for such locks
-//         (F_OFD_GETLK), one system call that takes no lock. While there is one, the segment is freed later
-//         (SegmentAllocator::SetReaderCheck). flock(2), which says who writes, is another kind of lock: neither sees the other.
-// WHO     Whoever may open LOCK to read: a process of the same user, or of root. A mount that is read-only will do, and so will
-//         several readers at a time. Where there is no LOCK, or the system has no such locks, Take says false, and the reader
-//         reads without a hold.
-// WHY NOTHING IS LEFT  The kernel drops the lock with the open file. A child of fork(2) keeps none (util/fork_guard.h).
-// WHY THE WRITER GOES ON  A hold counts for kHoldMs, and for the time in which the segments in use can be read at
-//         kBytesReadPerMs, from when the writer has first seen it. After that the writer frees segments beside this hold, and
-//         still respects others. With more than kMaxExpired holds that were kept too long, it respects none, until all are gone.
-//         The space of segments that wait is bounded besides (SegmentAllocator).
+// GOAL    A secondary's catch-up ends, however many writes the primary makes. The primary never waits, whatever a secondary does.
+// HOW     A hold is a read lock (F_OFD_SETLK, owned by the open file) on one byte of the file LOCK. The byte is drawn at random
+//         for each hold, so the writer can tell holds apart. Before the writer frees a segment, it asks the system for such locks
+//         (F_OFD_GETLK): one system call, which takes no lock. While a hold exists, the segment is freed later
+//         (SegmentAllocator::SetReaderCheck). The lock that marks the writer is of flock(2), a different kind: neither kind sees
+//         the other.
+// WHO     Any process that may open LOCK to read: of the same user, or of root. A read-only mount is enough, and several readers
+//         may hold at a time. If there is no LOCK, or the system has no such locks, Take returns false, and the reader reads
+//         without a hold.
+// WHY NO HOLD IS LEFT BEHIND  The kernel drops the lock when the file is closed. A child of fork(2) keeps no hold
+//         (util/fork_guard.h).
+// WHY THE WRITER IS NOT BLOCKED  A hold counts from the time when the writer first sees it, for kHoldMs plus the time that
+//         reading the segments in use takes at kBytesReadPerMs. After that the hold has expired: the writer ignores it, and still
+//         respects others. If more than kMaxExpired expired holds exist, the writer respects no hold until all have ended.
+//         Besides, the space of segments that wait is bounded (SegmentAllocator).
 #pragma once
 
 #include <chrono>
@@ -30,7 +32,7 @@ class ReaderHold {
   ReaderHold(const ReaderHold&) = delete;
   ReaderHold& operator=(const ReaderHold&) = delete;
 
-  // Begins a hold on the database in this directory, after the end of the one that this object has. False: it has none.
+  // Takes a hold on the database in this directory, and drops the previous hold of this object. False: no hold was taken.
   bool Take(const std::string& directory);
   void Drop();
 
@@ -46,13 +48,13 @@ class ReaderHolds {
   static constexpr size_t kMaxExpired = 8;
   static constexpr size_t kMaxSeen = 64;
 
-  // REQUIRES: the caller has the database open to write, so that nobody replaces LOCK.
+  // REQUIRES: the caller has the database open to write, so that no other process replaces LOCK.
   explicit ReaderHolds(const std::string& directory);
   ~ReaderHolds();
   ReaderHolds(const ReaderHolds&) = delete;
   ReaderHolds& operator=(const ReaderHolds&) = delete;
 
-  // Whether there is a hold that counts. `bytes_in_use`: of all segments.
+  // Whether there is a hold that counts. `bytes_in_use`: the bytes of all segments.
   bool Any(uint64_t bytes_in_use);
 
  private:
@@ -60,11 +62,11 @@ class ReaderHolds {
 
   // Sets *byte if a byte in [from, until) is locked; `until` 0: no end.
   bool FindLock(int64_t from, int64_t until, int64_t* byte) const;
-  // Of a hold that was found.
+  // Whether the hold on `byte` has expired. Notes the time when it is first seen.
   bool IsExpired(int64_t byte, uint64_t bytes_in_use);
 
   int fd_;
-  std::map<int64_t, Clock::time_point> seen_;  // by byte: first
+  std::map<int64_t, Clock::time_point> seen_;  // by byte: when the hold was first seen
   std::map<int64_t, Clock::time_point> expired_;
 };
 

@@ -1,4 +1,4 @@
-// Reclamation: segments in which nothing lives any more come back.
+// Reclamation: releases segments that have no live entry.
 #include "db/db_impl.h"
 #include "db/no_memory.h"
 #include "log/log_reader.h"
@@ -15,7 +15,8 @@ bool DBImpl::AccountOneSegment() {
     uint64_t entries = 0;
     uint64_t dead = 0;
     uint64_t dead_bytes = 0;
-    std::map<uint32_t, std::vector<std::string>> operands;  // by family: keys that an earlier session has not collapsed
+    // By family: keys with operands that an earlier session has not collapsed.
+    std::map<uint32_t, std::vector<std::string>> operands;
     while (const LogEntry* entry = reader.NextTrusted()) {
       ++entries;
       if (!entry->is_obsolete()) {
@@ -25,7 +26,7 @@ bool DBImpl::AccountOneSegment() {
       ++dead;
       dead_bytes += LogSpace(reader.entry_offset(), LogEntrySize(*entry));
     }
-    if (reader.end() != segment->sealed_bytes()) ++entries;  // damaged: what is behind may live
+    if (reader.end() != segment->sealed_bytes()) ++entries;  // the segment is damaged: entries after the damage may be live
     for (auto& [id, keys] : operands) {
       if (const Family* const family = FindFamily(id)) NoteOperandKeys(*family, std::move(keys));
     }
@@ -37,11 +38,11 @@ bool DBImpl::AccountOneSegment() {
   return false;
 }
 
-// A segment whose entries are all marked is released when every reader that may be inside has left. The counters are hints; the
+// Releases each segment whose entries are all marked, after all readers that may be in it have left. The counters are hints. The
 // marks, which became durable with the unlinking, decide. [CC-7]
 // REQUIRES: compaction_mutex_
 void DBImpl::ReclaimSegments() {
-  // A merge that copies has marked entries of tables that are still there: what is marked counts until it is at its end. [CC-52]
+  // A merge that copies has marked entries of tables that still exist. These entries count as live until the merge ends. [CC-52]
   if (resume_merge_.load(std::memory_order_acquire)) return;
   uint64_t boundary = 0;
   {
@@ -56,16 +57,16 @@ void DBImpl::ReclaimSegments() {
     LogReader reader(*segment, segment->sealed_bytes());
     while (const LogEntry* entry = reader.NextTrusted()) {
       if (!entry->is_obsolete()) {
-        Log("reclaim: a segment's counters and marks disagree; it is kept");
+        Log("reclaim: a segment's counters and marks disagree; the segment is kept");
         segment->dead_entries.store(0, std::memory_order_relaxed);
         return;
       }
     }
     if (reader.end() != segment->sealed_bytes()) return;
-    segment->entries.store(0, std::memory_order_relaxed);  // not a candidate again
+    segment->entries.store(0, std::memory_order_relaxed);  // the segment is no candidate any more
     if (!segment->holds_copies.load(std::memory_order_relaxed)) RaiseLogFloor(segment->sealed_last_sequence());
     if (moved_ != nullptr && moved_->from.contains(segment)) {
-      // Not while a merge may mark entries in it.
+      // A running merge may still mark entries in the segment.
       moved_->retired.push_back(segment);
       moved_->waiting.fetch_add(1, std::memory_order_relaxed);
       epochs_.RetirePinned([moved = moved_] { moved->waiting.fetch_sub(1, std::memory_order_release); });
@@ -82,9 +83,9 @@ void DBImpl::Release(Segment* segment) {
     BRAIDDB_SYNC_POINT("DBImpl::Release");
     const Status status = segments_->Release(segment);
     Settle(Work::kRelease, status);
-    if (segments_->has_deferred()) NotifyWork();  // the compaction thread frees it when readers let it
+    if (segments_->has_deferred()) NotifyWork();  // the compaction thread frees the segment when readers allow it
   } catch (const std::bad_alloc&) {
-    Settle(Work::kRelease, NoMemory());  // it is free on media or not; the next open knows
+    Settle(Work::kRelease, NoMemory());  // the segment may or may not be free on media; the next open finds out
   }
 }
 

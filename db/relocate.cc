@@ -1,4 +1,4 @@
-// Relocation: what lives in sparse segments goes to others by way of a table of copies, the oldest of L0.
+// Relocation: copies the live entries of sparse segments to new ones. The copies form a table, which becomes the oldest of L0.
 #include <algorithm>
 
 #include "compaction/relocation.h"
@@ -13,7 +13,7 @@
 namespace braiddb {
 namespace {
 
-// Keys whose places in the lookup cache are fetched together.
+// The number of keys whose buckets in the lookup cache are prefetched together.
 constexpr size_t kCacheGroup = 32;
 
 void MoveAllInCache(const std::vector<Relocation::Move>& moves, const RegionSet& regions, uint64_t sequence, LookupCache* cache) {
@@ -34,22 +34,24 @@ void MoveAllInCache(const std::vector<Relocation::Move>& moves, const RegionSet&
 
 }  // namespace
 
-// STEPS   1 copies, durable  2 the MANIFEST lists their table as the oldest  3 the view has it, too  4 the copies' segments are
-//         sealed  5 the lookup cache knows the copies. The next merge replaces the originals, and marks them moved.
+// STEPS   1 write copies, durable  2 list their table as the oldest in the MANIFEST  3 install a view with the table  4 seal the
+//         copies' segments  5 tell the lookup cache the addresses of the copies. The next merge replaces the originals, and marks
+//         them moved.
 // ORDER   1 before 2, 2 before 4 and before any merge. [CC-47]
-// WHY NO READER COMES UPON NOTHING  Who has a view with the table finds the copy there, or in the last level. Who has an older
-//         one finds the original until it is replaced, by one store on each layer, or in one leaf; and an original that he is on
-//         is not dead to him, until its copy is (MovedEntries). It is released when he has left, and until then nothing else is
-//         relocated: an original is never a copy whose own original is still there.
-// WHY THE CACHE HAS NO ORIGINAL WHEN IT IS RELEASED  5 changes the slot, and the bucket's word. A lookup that had missed before
-//         5 does not fill in what it found; one that misses later has a view with the table, or one in which the originals have
-//         been replaced.
+// WHY EVERY READER FINDS THE ENTRY  A reader whose view has the table finds the copy there, or in the last level. A reader with
+//         an older view finds the original until it is replaced, by one store on each layer of the list, or within one leaf. If a
+//         reader is at an original, it treats the original as live as long as the copy is (MovedEntries). The original is
+//         released after all such readers have left. Until then nothing else is relocated, so an original is never a copy whose
+//         own original still exists.
+// WHY THE CACHE HAS NO ORIGINAL WHEN IT IS RELEASED  Step 5 changes the slot and the bucket's word. A lookup that missed before 5
+//         does not fill the cache with the entry that it found. A lookup that misses later has a view with the table, or one in
+//         which the originals have been replaced.
 // REQUIRES: compaction_mutex_, and no merge is running or to be resumed.
 Status DBImpl::RelocateSparse(bool* relocated, bool urgent) try {
   *relocated = false;
   const uint64_t boundary = options_.max_space_amplification == 0 ? 0 : BoundaryOfCopies();
   if (boundary == 0) return Status::OK();
-  // A part is for what has not been merged.
+  // With bound_space, a part of the slack is reserved for entries that have not been merged.
   const uint64_t slack = BoundsSpace() && changing_.MergesByItself() ? options_.space_slack / 8 : options_.space_slack;
   const SpaceLimits limits{urgent ? 1.0 : options_.max_space_amplification, urgent ? 0 : slack, boundary, dram_.most_relocated,
                            !options_.index_unified_logging};
@@ -64,14 +66,14 @@ Status DBImpl::RelocateSparse(bool* relocated, bool urgent) try {
   });
   const RelocationJob job{regions_.get(), segments_.get(), std::move(families), &stopping_};
   Status status = CopyLiveEntries(job, sparse, &relocation);
-  while (status.IsNoSpace() && sparse.size() > 1) {  // fewer copies may fit
+  while (status.IsNoSpace() && sparse.size() > 1) {  // fewer copies need less space
     sparse.resize(sparse.size() / 2);
     status = CopyLiveEntries(job, sparse, &relocation);
   }
   counters_.flushed_lines.fetch_add(relocation.flushed_lines, std::memory_order_relaxed);
   if (OutcomeOf(Work::kMakeCopies, status) == Outcome::kLater) {
     Log("relocation: " + status.ToString());
-    return Status::OK();  // there was more space before
+    return Status::OK();  // the originals stay; there is only less free space than before
   }
   if (!status.ok() || relocation.tables.empty()) return status;
   status = PublishCopies(&relocation);
@@ -87,7 +89,7 @@ Status DBImpl::RelocateSparse(bool* relocated, bool urgent) try {
   *relocated = true;
   return Status::OK();
 } catch (const std::bad_alloc&) {
-  Settle(Work::kInstall, NoMemory());  // the MANIFEST may have the table, and the view not
+  Settle(Work::kInstall, NoMemory());  // the MANIFEST may list the table although the view does not have it
   return NoMemory();
 }
 
@@ -110,7 +112,7 @@ Status DBImpl::PublishCopies(Relocation* made) {
   BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Copied");
   if (BRAIDDB_MUTANT("copies-sealed-early")) status = SealCopies(segments_.get(), relocation.copies);
   if (status.ok()) status = InstallRelocation(relocation);
-  // The MANIFEST cannot grow: nothing was listed.
+  // The MANIFEST could not grow, and lists no copies.
   if (OutcomeOf(Work::kMakeCopies, status) == Outcome::kLater) DiscardCopies(segments_.get(), made);
   BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Listed");
   if (status.ok() && !BRAIDDB_MUTANT("copies-sealed-early")) status = SealCopies(segments_.get(), relocation.copies);
@@ -122,17 +124,18 @@ Status DBImpl::PublishCopies(Relocation* made) {
   return Status::OK();
 }
 
-// Of a merge that is done: the view does not lead to the originals any more. REQUIRES: compaction_mutex_
+// Remembers the originals of a merge that is complete, until no reader uses them: no view leads to them any more.
+// REQUIRES: compaction_mutex_
 void DBImpl::KeepMoved(MovedEntries entries) {
   if (entries.pairs().empty()) return;
-  // Copies of several families are merged one after the other.
+  // Copies of several families are merged one after the other, and their originals are remembered together.
   const std::shared_ptr<MovedSegments> moved = moved_ != nullptr ? moved_ : std::make_shared<MovedSegments>();
   moved->entries.Add(entries);
   moved->entries.Sort();
   for (const MovedEntries::Pair& pair : moved->entries.pairs()) moved->from.insert(segments_->Find(pair.original));
   moved->retired.reserve(moved->from.size());
   if (moved_ != nullptr) moved->waiting.fetch_add(1, std::memory_order_relaxed);
-  // Readers may also be on originals in segments that something else keeps.
+  // Readers may also be at originals in segments that are kept for other entries.
   epochs_.RetirePinned([moved] { moved->waiting.fetch_sub(1, std::memory_order_release); });
   moved_ = moved;
   moved_waits_.store(true, std::memory_order_relaxed);
@@ -167,7 +170,8 @@ Status DBImpl::InstallRelocation(const Relocation& relocation) {
   return Status::OK();
 }
 
-// Until the log keeps within its limits; while writers make it sparse as fast, as often as it had segments.
+// Relocates until the log is within its limits. Concurrent writers may make the log sparse as fast as this, so the number of
+// rounds is at most the number of segments at the beginning.
 // REQUIRES: as RelocateSparse.
 Status DBImpl::RelocateAll() {
   uint64_t rounds = 0;

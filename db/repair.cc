@@ -1,4 +1,4 @@
-// RepairDatabase: what a salvage finds, written into a new database, which gets its name when it is whole.
+// RepairDatabase: writes the entries that a salvage finds into a new database, which gets its name when it is complete.
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -43,13 +43,13 @@ Status SaveFamily(const Salvage::Family& family, const Options& target, DBImpl* 
   std::unique_ptr<ColumnFamilyHandle> handle;
   if (family.id != 0) {
     ColumnFamilyOptions options(OptionsOf(family, target));
-    options.merge_operator = nullptr;  // that of the default family may not be this one's: operands stay as they are
+    options.merge_operator = nullptr;  // the operator of the default family need not fit this family; operands stay operands
     if (Status status = db->CreateAnyFamily(options, family.name, &handle); !status.ok()) return status;
   }
   return WriteAll(family, handle.get(), db);
 }
 
-// Closed when this returns.
+// Saves all families. The new database is closed when this returns.
 Status SaveAll(const Salvage& salvage, const Options& given, const Options& target, const std::string& path) {
   std::unique_ptr<DB> db;
   Status status = DB::Open(target, path, &db);
@@ -59,11 +59,11 @@ Status SaveAll(const Salvage& salvage, const Options& given, const Options& targ
   return status.ok() ? db->Close() : status;
 }
 
-// An empty directory is no obstacle.
+// OK if the path does not exist, or is an empty directory.
 Status CheckTarget(const std::string& path) {
   std::vector<std::string> names;
   if (!FileExists(path) || (ListDir(path, &names).ok() && names.empty())) return Status::OK();
-  return Status::InvalidArgument(path + " is there already; choose another directory");
+  return Status::InvalidArgument(path + " exists already; choose another directory");
 }
 
 }  // namespace

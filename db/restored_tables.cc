@@ -1,15 +1,16 @@
-// Restored tables of L0 get what a flush gives its tables: a hash index, in which lookups find the entries, and an order, which
-// iterators follow.
+// Restored tables of L0 get the structures that a flush gives its tables: a hash index, in which lookups find entries, and a
+// sorted run (TableOrder), which iterators follow.
 //
-// GOAL   A get costs the same after an open as before it. Until then each restored table costs a get a search of its list.
+// GOAL   A get costs the same after an open as before it. Without the index, each restored table costs a get a search of its
+//        list.
 // STEPS  1 choose some tables, the newest first, since their entries hide those of older tables  2 walk along the list of each,
-//        from the oldest table to the newest: in an index, newer tables have larger columns  3 install a view that has the
-//        orders and groups the tables by their index.
+//        from the oldest table to the newest: in an index, newer tables have larger columns  3 install a view that has the sorted
+//        runs and groups the tables by their index.
 // WHY A WALK ENDS IN ITS TABLE  A merge leads the lists of its tables into the last level. Merges are made under
-//        compaction_mutex_, which the caller holds. While an unfinished merge waits to be resumed nothing is walked.
-// WHY HIDDEN VERSIONS NEED NO PLACE IN THE INDEX  No snapshot is older than the open, so nobody asks for a version that a newer
-//        one of the table hides. As in a flush, that keeps the index small where a key has many merge operands.
-// WHAT A CRASH LEAVES  Nothing: all of it is in DRAM.
+//        compaction_mutex_, which the caller holds. While an unfinished merge waits to be resumed, no table is walked.
+// WHY THE INDEX NEED NOT HAVE HIDDEN VERSIONS  No snapshot is older than the open, so no reader needs a version that a newer one
+//        of the table hides. As in a flush, the index stays small if a key has many merge operands.
+// CRASH  Changes DRAM only.
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -23,10 +24,10 @@
 namespace braiddb {
 namespace {
 
-// Tables are indexed together up to so many entries, unless one table has more.
+// Tables are indexed together up to this number of entries. A larger table is indexed alone.
 constexpr uint64_t kEntriesTogether = 1 << 18;
-// Between two looks at whether the database is being closed.
-constexpr uint64_t kEntriesPerStop = 1 << 10;
+// The number of entries between two checks whether the database is being closed.
+constexpr uint64_t kEntriesPerCheck = 1 << 10;
 
 }  // namespace
 
@@ -52,8 +53,8 @@ std::vector<std::shared_ptr<PmTable>> DBImpl::ChooseRestoredTables(const ReadVie
   return waiting;
 }
 
-// Null: the list is damaged, there is no memory, or the database is being closed. What was added to the index does not count
-// then.
+// Adds the table's entries to the index, and returns its sorted run. Null: the list is damaged, there is no memory, or the
+// database is being closed. Entries that were added to the index before a failure are without effect.
 std::shared_ptr<const TableOrder> DBImpl::WalkTable(const PmTable& table, L0IndexWriter* index) const {
   const KeyOrder& order = FindFamily(table.family())->order;
   auto in_order = std::make_shared<TableOrder>(table.entries);
@@ -64,7 +65,7 @@ std::shared_ptr<const TableOrder> DBImpl::WalkTable(const PmTable& table, L0Inde
   cursor.SeekToFirst();
   for (uint64_t i = 0; cursor.entry() != nullptr; ++i, cursor.Next()) {
     const LogEntry* const entry = cursor.entry();
-    if (i % kEntriesPerStop == 0 && stopping_.load(std::memory_order_acquire)) return nullptr;
+    if (i % kEntriesPerCheck == 0 && stopping_.load(std::memory_order_acquire)) return nullptr;
     const PmPtr place = regions_->Find(entry);
     if (!place || entry->height() > kMaxHeight ||
         !regions_->Holds(place + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8)) ||
@@ -73,7 +74,7 @@ std::shared_ptr<const TableOrder> DBImpl::WalkTable(const PmTable& table, L0Inde
     }
     const bool is_older = before != nullptr && order.Same(before->key(), entry->key());
     is_hidden = is_older && (is_hidden || !before->is_dead());
-    // Not whole: an older table may be one of copies, with newer versions.
+    // `whole` is false, because an older table may be a table of copies with newer versions.
     in_order->Append(order.Prefix(entry->key()), place, is_older, false);
     if (!is_hidden) index->Add(KeyHash(*entry), place);
     before = entry;
@@ -95,7 +96,7 @@ bool DBImpl::IndexRestoredTables(std::chrono::steady_clock::duration at_least) t
     const std::vector<std::shared_ptr<PmTable>> tables = ChooseRestoredTables(pinned.view());
     tables_wait_for_index_ = !tables.empty();
     if (tables.empty()) {
-      NotifyWork();  // the flush thread merges the orders
+      NotifyWork();  // the flush thread merges the sorted runs
       return false;
     }
     uint64_t entries = 0;
@@ -107,7 +108,7 @@ bool DBImpl::IndexRestoredTables(std::chrono::steady_clock::duration at_least) t
       table->waits_for_index = false;
       std::shared_ptr<const TableOrder> order = WalkTable(*table, &*index);
       if (stopping_.load(std::memory_order_acquire)) return false;
-      if (order == nullptr) {  // it stays a list; its column has a part of it, and is no other table's
+      if (order == nullptr) {  // the table stays without an index; its column is incomplete and is not used
         index.emplace(regions_.get(), usual);
         continue;
       }
@@ -117,14 +118,14 @@ bool DBImpl::IndexRestoredTables(std::chrono::steady_clock::duration at_least) t
     std::lock_guard lock(view_mutex_);
     auto view = std::make_shared<ReadView>(*current_view_);
     for (auto& [table, order] : walked) {
-      if (view->Of(table->family()) == nullptr) continue;  // the family was dropped meanwhile
+      if (view->Of(table->family()) == nullptr) continue;  // the family was dropped concurrently
       view->Alter(table->family(), [&](FamilyView* levels) { levels->SetOrder(*table, std::move(order)); });
     }
     InstallView(view);
   } while (std::chrono::steady_clock::now() - start < at_least);
   return true;
 } catch (const std::bad_alloc&) {
-  tables_wait_for_index_ = false;  // reads are right without it
+  tables_wait_for_index_ = false;  // reads are right without the index
   return false;
 }
 

@@ -1,13 +1,13 @@
-// Room in a full region: writers that find no space wait for the compaction thread, which makes some.
+// Room in a full region: writers that find no space wait for the compaction thread, which makes room.
 //
-// STEPS   of the compaction thread, while writers wait, each until a segment is released: 1 merge what is in L0  2 count entries
-//         of earlier sessions  3 remove what deleted ranges hide  4 seal the segments of threads that ended, and relocate what
-//         lives in sparse segments, in portions for which the space that is kept (SpaceUse) is enough  5 flush what is in
-//         memtables, and again from 1  6 sweep the last levels, once for each flush.
-//         Meanwhile a writer takes the open segment of an idle thread, if that has room (open_segments.cc).
-// WHY NOBODY WAITS FOR EVER  A round that finds nothing to do ends the waits that began before it: the data does not fit.
-//         Options::no_space_timeout_ms bounds each wait besides. A writer that comes next is refused at once, for a second, or
-//         until somebody has written or a segment was released.
+// STEPS   of the compaction thread, while writers wait; each is repeated until a segment is released: 1 merge the tables of L0  2
+//         count the entries of earlier sessions  3 remove entries that deleted ranges hide  4 seal the segments of threads that
+//         have ended, and relocate live entries of sparse segments, in portions that fit into the reserved space (SpaceUse)  5
+//         flush the memtables, and start again at 1  6 sweep the last levels, once for each flush.
+//         Meanwhile a writer takes the open segment of an idle thread, if that segment has room (open_segments.cc).
+// WHY EVERY WAIT ENDS  A round that finds nothing to do ends the waits that began before it: the data does not fit. Besides,
+//         Options::no_space_timeout_ms bounds each wait. For one second after such a round, later writers are refused at once,
+//         unless a write has succeeded or a segment was released meanwhile.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -19,13 +19,13 @@
 namespace braiddb {
 namespace {
 
-constexpr uint64_t kLookNs = 300'000;
-constexpr int64_t kDryMs = 1000;
-// A writer's first round may have been under way when he came.
+constexpr uint64_t kCheckIntervalNs = 300'000;
+constexpr int64_t kRefusalMs = 1000;
+// A round may have been under way when the writer arrived, so two rounds must end.
 constexpr uint64_t kRounds = 2;
-// Readers of a moment may be on what was relocated.
-constexpr int kTurnsForReaders = 50;
-constexpr std::chrono::microseconds kReaderTurn{200};
+// Readers that are about to leave may still use relocated originals.
+constexpr int kReaderChecks = 50;
+constexpr std::chrono::microseconds kReaderPause{200};
 
 int64_t NowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -38,7 +38,7 @@ uint64_t DBImpl::RoomState() const { return segments_->recycled_count() + next_s
 Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot) {
   const int64_t begin = NowMs();
   const bool was_dry =
-      dry_state_.load(std::memory_order_acquire) == RoomState() && begin - dry_ms_.load(std::memory_order_relaxed) < kDryMs;
+      dry_state_.load(std::memory_order_acquire) == RoomState() && begin - dry_ms_.load(std::memory_order_relaxed) < kRefusalMs;
   const auto reserve = [&](Idleness least) {
     Status refused = ReserveElsewhere(thread, bytes, use, slot);
     if (!refused.IsNoSpace()) return refused;
@@ -50,9 +50,9 @@ Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, Lo
   waiting_for_room_.fetch_add(1, std::memory_order_acq_rel);
   NotifyWork();
   Status status;
-  uint64_t released = UINT64_MAX;  // one may have been just now
+  uint64_t released = UINT64_MAX;  // a segment may have been released just before
   for (;;) {
-    SleepForWrites(thread, kLookNs);
+    SleepForWrites(thread, kCheckIntervalNs);
     const uint64_t now = segments_->recycled_count();
     const bool is_over = dry_rounds_.load(std::memory_order_acquire) >= dry + kRounds ||
                          NowMs() - begin >= static_cast<int64_t>(options_.no_space_timeout_ms) ||
@@ -89,7 +89,7 @@ void DBImpl::ServeRoom() {
 bool DBImpl::MakeRoom() try {
   BRAIDDB_SYNC_POINT("DBImpl::MakeRoom");
   const uint64_t released = segments_->recycled_count();
-  for (int turn = 0; !ReleaseMoved() && turn < kTurnsForReaders; ++turn) std::this_thread::sleep_for(kReaderTurn);
+  for (int turn = 0; !ReleaseMoved() && turn < kReaderChecks; ++turn) std::this_thread::sleep_for(kReaderPause);
   epochs_.Reclaim();
   if (segments_->recycled_count() != released) return true;
   if (oldest_l0_id_.load(std::memory_order_acquire) != UINT64_MAX || resume_merge_.load(std::memory_order_acquire)) {
@@ -109,7 +109,7 @@ bool DBImpl::MakeRoom() try {
     return false;
   }
   if (stepped || RelocateForRoom()) return true;
-  // A merge of copies that was stopped is resumed before anything else changes the last level.
+  // A merge of copies that was interrupted is resumed before any other change of the last level.
   if (MergeIsUnfinished()) return false;
   return FlushForRoom() || SweepForRoom() || segments_->recycled_count() != released;
 } catch (const std::bad_alloc&) {
@@ -127,7 +127,7 @@ bool DBImpl::RelocateForRoom() {
 
 bool DBImpl::FlushForRoom() {
   if (immutable_count_.load(std::memory_order_acquire) > 0) {
-    std::this_thread::sleep_for(kReaderTurn);
+    std::this_thread::sleep_for(kReaderPause);
     return true;
   }
   const Memtable* active = nullptr;
@@ -138,7 +138,7 @@ bool DBImpl::FlushForRoom() {
   return active != nullptr && RotateMemtable(active).ok();
 }
 
-// What only snapshots kept that are released.
+// Removes versions that were kept only for snapshots which have been released.
 bool DBImpl::SweepForRoom() {
   const uint64_t flushed = flushed_memtable_id_.load(std::memory_order_acquire);
   if (swept_for_room_ == flushed + 1) return false;

@@ -1,4 +1,4 @@
-// Memtables: what is made for writers to write to, which of them is the active one, and when the next takes its place.
+// Memtables: their creation, the accounts of writers, and rotation, in which a new memtable becomes the active one.
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -11,24 +11,24 @@
 namespace braiddb {
 namespace {
 
-// A memtable of less than this is not worth huge pages.
-constexpr uint64_t kLargeArena = 4ull << 20;
-// A memtable begins with room for so many entries, unless the one before it had more.
-constexpr uint64_t kFewEntries = 1024;
-// A node, its share of a hash table or of a skiplist's tower, and what is lost at the ends of blocks.
+// An arena of less than this does not use huge pages.
+constexpr uint64_t kHugePageArenaBytes = 4ull << 20;
+// A memtable begins with room for this number of entries, or for the number that its predecessor had, if that is larger.
+constexpr uint64_t kInitialEntries = 1024;
+// Bytes of a node, its share of a hash table or of a skiplist's tower, and the unused ends of blocks.
 constexpr uint64_t kBytesPerEntry = 96;
-constexpr uint64_t kLeastArena = 256ull << 10;
-// A smaller one is made anew in less time than it takes to zero it.
-constexpr uint64_t kLeastKeptArena = 1ull << 20;
+constexpr uint64_t kMinArenaBytes = 256ull << 10;
+// Creating a smaller arena takes less time than zeroing a kept one.
+constexpr uint64_t kMinKeptArenaBytes = 1ull << 20;
 
-uint64_t FirstArenaBytes(uint64_t entries) { return std::max(kLeastArena, entries * kBytesPerEntry); }
+uint64_t FirstArenaBytes(uint64_t entries) { return std::max(kMinArenaBytes, entries * kBytesPerEntry); }
 
-// Shards of a memtable, each searched by every lookup: few.
+// The number of shards of a memtable. Every lookup searches all shards, so there are few.
 constexpr uint32_t kMaxShards = 4;
 
 }  // namespace
 
-// After a write that is done: that there is no memory for another memtable only means that this one grows on.
+// Called after a write that succeeded. If there is no memory for another memtable, the present one grows further.
 void DBImpl::TryRotateMemtable(const Memtable* full) try {
   const Status status = RotateMemtable(full);
   if (!status.ok()) Log("rotation: " + status.ToString());
@@ -37,7 +37,7 @@ void DBImpl::TryRotateMemtable(const Memtable* full) try {
 
 void DBImpl::BeginExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot) {
   if (slot.dedicated) {
-    memtable->AddExtent(slot.segment, slot.offset);  // its end is what the segment holds
+    memtable->AddExtent(slot.segment, slot.offset);  // its end is the used part of the segment
     return;
   }
   if (thread->extent != nullptr && thread->extent->segment == slot.segment) {
@@ -60,14 +60,14 @@ bool DBImpl::Charge(ThreadState* thread, Memtable* memtable) {
 
 std::unique_ptr<Arena> DBImpl::CreateArena(uint64_t entries) {
   const uint64_t bytes = FirstArenaBytes(entries);
-  return Arena::Create(bytes >= kLargeArena, bytes);
+  return Arena::Create(bytes >= kHugePageArenaBytes, bytes);
 }
 
 uint64_t DBImpl::ExpectedEntries(const Memtable* before) const {
   const uint64_t size = changing_.memtable_size.load(std::memory_order_relaxed);
   const uint64_t most = std::min(options_.memtable_max_entries, size / LogEntrySize(1, 0, 0));
   const uint64_t had = before == nullptr ? 0 : before->entry_count.load(std::memory_order_relaxed);
-  return std::min(most, std::max(kFewEntries, had));
+  return std::min(most, std::max(kInitialEntries, had));
 }
 
 std::shared_ptr<Memtable> DBImpl::NewMemtable(const Memtable* before) {
@@ -89,14 +89,14 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable(const Memtable* before) {
   return std::shared_ptr<Memtable>(memtable.release(), [this](Memtable* dying) {
     std::unique_ptr<Arena> back = dying->TakeArena();
     delete dying;
-    if (back->first_bytes() < kLeastKeptArena) return;
+    if (back->first_bytes() < kMinKeptArenaBytes) return;
     back->Reset(KeptArenaBytes());
     std::lock_guard lock(arenas_mutex_);
     if (arenas_.size() < KeptArenas()) arenas_.push_back(std::move(back));
   });
 }
 
-// `entries`: about how many it is for.
+// `entries`: an estimate of the number of entries.
 std::unique_ptr<Memtable> DBImpl::MakeMemtable(uint64_t id, const KeyOrder& order, std::unique_ptr<Arena> arena,
                                                uint64_t entries) const {
   const uint32_t block = changing_.memtable_size.load(std::memory_order_relaxed) >= (1u << 20) ? 16384 : 1024;
@@ -106,9 +106,9 @@ std::unique_ptr<Memtable> DBImpl::MakeMemtable(uint64_t id, const KeyOrder& orde
   return std::make_unique<SkipListMemtable>(id, regions_.get(), &order, std::move(arena), block, shards);
 }
 
-// A family's memtable begins small: most families are written to seldom.
-// ORDER: called when the write is announced. Who drops the family first says so and then waits for announced writes, so that
-// after that nothing comes to it any more.
+// Creates the family's memtable if it does not exist. The memtable begins small, because most families are written to seldom.
+// ORDER: called while the write is announced. A thread that drops the family first marks the family as dropped, and then waits
+// for announced writes. So after the wait the family gets no new entry.
 Status DBImpl::ChooseMemtable(ThreadState* thread, Memtable* set, uint32_t family, Memtable** memtable,
                               Memtable::NodeBlock** nodes) try {
   const Family* const known = FindFamily(family);
@@ -118,9 +118,9 @@ Status DBImpl::ChooseMemtable(ThreadState* thread, Memtable* set, uint32_t famil
   *nodes = &thread->family_nodes[family];
   *memtable = set->Of(family);
   if (*memtable == nullptr) {
-    std::unique_ptr<Arena> arena = CreateArena(kFewEntries);
+    std::unique_ptr<Arena> arena = CreateArena(kInitialEntries);
     std::unique_ptr<Memtable> fresh;
-    if (arena != nullptr) fresh = MakeMemtable(set->id(), known->order, std::move(arena), kFewEntries);
+    if (arena != nullptr) fresh = MakeMemtable(set->id(), known->order, std::move(arena), kInitialEntries);
     if (fresh == nullptr) return Status::MemoryLimit("no address space for a memtable");
     *memtable = set->Adopt(family, std::move(fresh));
   }
@@ -130,11 +130,11 @@ Status DBImpl::ChooseMemtable(ThreadState* thread, Memtable* set, uint32_t famil
   return NoMemory();
 }
 
-// STEPS   1 the new view, in which readers find the successor  2 the successor, which writers find  3 the boundary, drawn from
-//         the writers' counter  4 the new active memtable.
-// A writer that draws a number above the boundary sees the successor (2 before 3) and waits for the boundary if it must
-// (MemtableFor); a reader that starts after such a write was acknowledged sees the new view (1 before 2).
-// `expected` is compared, not looked at: it may be gone.
+// STEPS   1 install the new view, in which readers find the successor  2 set the successor, which writers find  3 draw the
+//         boundary from the writers' counter  4 set the new active memtable.
+// WHY IT IS RIGHT  A writer that draws a number above the boundary sees the successor (2 before 3), and waits for the boundary if
+//         it must (MemtableFor). A reader that starts after such a write was acknowledged sees the new view (1 before 2).
+// `expected`: only compared, never dereferenced, because it may have been freed.
 Status DBImpl::RotateMemtable(const Memtable* expected) {
   {
     perf::Timer waits(&PerfContext::db_mutex_lock_nanos, perf::TimesLocks());
@@ -149,14 +149,14 @@ Status DBImpl::RotateMemtable(const Memtable* expected) {
     view->immutables.insert(view->immutables.begin(), full);
     view->active = fresh;
     pending_flushes_.reserve(pending_flushes_.size() + 1);
-    InstallView(view);  // from here on nothing fails
+    InstallView(view);  // no step after this one fails
     old->successor.store(fresh.get(), std::memory_order_seq_cst);
     const uint64_t boundary = next_sequence_.fetch_add(1, std::memory_order_seq_cst);
     old->boundary.store(boundary, std::memory_order_release);
     active_.store(fresh.get(), std::memory_order_seq_cst);
     active_first_sequence_ = boundary + 1;
-    // Writers that are still inside `old`, or may still dereference it on their way to the successor, announced this number or
-    // less.
+    // Writers that still use `old`, or may still dereference it on their way to the successor, have announced this number or a
+    // smaller one.
     const uint64_t last_announced = next_sequence_.load(std::memory_order_seq_cst);
     last_rotated_id_ = full->id();
     pending_flushes_.push_back({std::move(full), last_announced});

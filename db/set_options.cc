@@ -1,4 +1,4 @@
-// Options that change while the database is open.
+// Options that can be changed while the database is open.
 #include <algorithm>
 
 #include "db/db_impl.h"
@@ -25,7 +25,7 @@ Status DBImpl::SetOptions(ColumnFamilyHandle* family, const ChangedOptions& chan
   if (known == nullptr) return status;
   if (changed.memtable_size && *changed.memtable_size < kLeastMemtableSize)
     return Status::InvalidArgument("Options::memtable_size must be at least 16 KiB");
-  // What a budget was shared for stays.
+  // With a DRAM budget the values at the open are upper limits, because the budget was divided for them.
   const auto limited = [this](uint32_t value, uint32_t at_open) {
     return std::max(1u, dram_.is_set() ? std::min(value, at_open) : value);
   };
@@ -51,7 +51,7 @@ Status DBImpl::SetOptions(ColumnFamilyHandle* family, const ChangedOptions& chan
     changing_.disable_auto_compaction = given_.disable_auto_compaction = *changed.disable_auto_compaction;
   changing_.memtable_size = MemtableSize(given_.memtable_size);
   if (!is_read_only()) NoteOptions();
-  NotifyWork();  // a merge may be wanted now
+  NotifyWork();  // a merge may be needed with the new triggers
   if (events_ != nullptr) PostStallCondition();
   return Status::OK();
 } catch (const std::bad_alloc&) {

@@ -1,4 +1,4 @@
-// SnapshotList: the sequence numbers that somebody reads at.
+// SnapshotList: the sequence numbers at which readers read.
 #pragma once
 
 #include <time.h>
@@ -24,14 +24,13 @@ class SnapshotImpl final : public Snapshot {
   const uint64_t sequence_;
 };
 
-// Snapshots, iterators and MultiGets register here, so that flush and compaction keep what they see.
-// Cost: registering and unregistering take constant time, in whatever order numbers go, but for a binary search where a number
-// is neither the newest nor the oldest one.
+// Snapshots, iterators and MultiGets register here, so that flush and compaction keep the versions that they see.
+// Cost: registering and unregistering take constant time, plus a binary search if the number is not the newest one.
 // Thread safety: all methods may be called concurrently.
 class SnapshotList {
  public:
-  // Registers the sequence number that `choose` returns. Chosen and registered under one lock: whoever copies the list
-  // without it may rely on its being at least as new as everything that was written before the copy.
+  // Registers the sequence number that `choose` returns. The number is chosen and registered under one lock. So if a number is
+  // missing in a copy of the list, it is at least as large as every number that was drawn before the copy.
   // REQUIRES: `choose` never returns less than it did before.
   template <class Choose>
   uint64_t Register(const Choose& choose) {
@@ -46,7 +45,7 @@ class SnapshotList {
     ++size_;
     return sequence;
   }
-  // Registers a number once more that is registered, or was.
+  // Adds one registration to a number that is registered, or was.
   void RegisterAgain(uint64_t sequence) {
     std::lock_guard lock(mutex_);
     auto it = Find(sequence);
@@ -95,8 +94,8 @@ class SnapshotList {
  private:
   struct Number {
     uint64_t sequence;
-    uint64_t count;     // how many have registered it; 0: it is unused
-    double registered;  // CoarseSeconds of the first of these
+    uint64_t count;     // the number of registrations; 0: the number is unused
+    double registered;  // CoarseSeconds of the first registration
   };
 
   // Monotonic. The kernel keeps this clock by its ticks, so a read costs a few nanoseconds.
@@ -106,13 +105,14 @@ class SnapshotList {
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
   }
 
-  // The first number that is not smaller. Most are given back soon, so the newest one is tried first.
+  // The first number that is not smaller. Most registrations are of the newest number, so it is checked first.
   std::deque<Number>::iterator Find(uint64_t sequence) {
     if (!numbers_.empty() && numbers_.back().sequence == sequence) return std::prev(numbers_.end());
     return std::lower_bound(numbers_.begin(), numbers_.end(), sequence,
                             [](const Number& number, uint64_t wanted) { return number.sequence < wanted; });
   }
-  // Neither the first nor the last one is unused, and at most half of them are, some apart. Amortized, that takes constant time.
+  // Keeps this invariant: the first and the last number are in use, and at most about half of the numbers are unused. Takes
+  // constant amortized time.
   void RemoveUnused() {
     constexpr size_t kFew = 16;
     while (!numbers_.empty() && numbers_.back().count == 0) numbers_.pop_back();
@@ -122,11 +122,11 @@ class SnapshotList {
 
   mutable std::mutex mutex_;
   std::deque<Number> numbers_;  // ascending
-  size_t used_ = 0;             // of numbers_
+  size_t used_ = 0;             // numbers that are in use
   size_t size_ = 0;             // the sum of counts
 };
 
-// Unregisters at its end, unless somebody else will. `list` null: does nothing.
+// Unregisters the number in its destructor, if Leave was not called. `list` null: does nothing.
 class SnapshotRegistration {
  public:
   SnapshotRegistration(SnapshotList* list, uint64_t sequence) : list_(list), sequence_(sequence) {}

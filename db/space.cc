@@ -1,11 +1,12 @@
-// Options::bound_space: writers wait while the log takes too much and there is something that makes room.
+// Options::bound_space: writers wait while the log takes more space than its limit and background work can free some.
 //
-// WHY NOBODY WAITS FOR EVER  Writers wait while the compaction thread gains. It looks for something to do as long as they wait;
-//   a look that finds no table to merge and nothing to relocate, with no memtable on its way to L0, lets them go until it has
-//   gained again: what they write makes a table, which it merges at once. Errors, a close, SetOptions(disable_auto_compaction)
-//   and the beginning of a CompactRange let them go, too; and if nobody looks, for whatever reason, they go after kLongestNs.
-// WHY NOBODY GOES TOO FAR  The limit is that of the last look. An open and the end of a CompactRange look themselves: the
-//   compaction thread may sleep, or wait for a CPU, and what is written until it looks would know no limit.
+// WHY EVERY WAIT ENDS  Writers wait while the compaction thread frees space. It searches for work as long as they wait. If a
+//   search finds no table to merge and nothing to relocate, and no memtable is about to become a table, the writers continue
+//   until it has freed space again. The writes fill a table, which is merged at once. Errors, a close,
+//   SetOptions(disable_auto_compaction) and the beginning of a CompactRange also end the waits. As a last resort, waits end after
+//   kMaxWaitNs without a search.
+// WHY THE BOUND HOLDS  The limit is computed by each search. An open and the end of a CompactRange compute it themselves: the
+//   compaction thread may sleep, or wait for a CPU, and until its next search writers would have no valid limit.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -16,19 +17,20 @@
 namespace braiddb {
 namespace {
 
-constexpr uint64_t kLookNs = 200'000;
-// Without a look of the compaction thread's: somebody else may have taken its place, and wait for this very write.
-constexpr uint64_t kLongestNs = 10'000'000'000;
-// Readers of a moment may be on what was relocated.
-constexpr int kTurnsForReaders = 10;
-constexpr std::chrono::microseconds kReaderTurn{100};
+constexpr uint64_t kCheckIntervalNs = 200'000;
+// The longest wait without a search of the compaction thread. Another thread may hold compaction_mutex_ and wait for this very
+// write.
+constexpr uint64_t kMaxWaitNs = 10'000'000'000;
+// Readers that are about to leave may still use relocated originals.
+constexpr int kReaderChecks = 10;
+constexpr std::chrono::microseconds kReaderPause{100};
 constexpr uint64_t kMemtablesInSlack = 16;
-// What is kept free of the slack at most, in sixteenths.
-constexpr uint64_t kMostFree = 9;
+// The part of the slack that is kept free, at most, in sixteenths.
+constexpr uint64_t kMaxFreeSixteenths = 9;
 
 }  // namespace
 
-// Little waits for its merge then.
+// With bound_space memtables are smaller, so that few bytes wait for a merge.
 uint64_t DBImpl::MemtableSize(uint64_t wanted) const {
   if (!BoundsSpace() || !changing_.MergesByItself()) return wanted;
   return std::min(wanted, std::max(kLeastMemtableSize, options_.space_slack / kMemtablesInSlack));
@@ -57,7 +59,8 @@ bool DBImpl::IsHeldForSpace() const {
          taken - std::min(taken, SpaceUnfilled()) > limit;
 }
 
-// Once for each table, in case that nothing comes of it.
+// Whether all tables of L0 are to be merged at once. While writers are let go, true once for each flushed table, in case that a
+// merge frees no space.
 bool DBImpl::SpaceIsShort() const {
   return held_writers_.load(std::memory_order_acquire) > 0 ||
          (space_is_stuck_.load(std::memory_order_acquire) &&
@@ -69,15 +72,15 @@ void DBImpl::HoldForSpace(ThreadState* thread) {
   held_writers_.fetch_add(1, std::memory_order_acq_rel);
   NotifyWork();
   uint64_t looks = space_looks_.load(std::memory_order_acquire);
-  for (uint64_t waited = 0; waited < kLongestNs && IsHeldForSpace();) {
-    waited += SleepForWrites(thread, kLookNs);
+  for (uint64_t waited = 0; waited < kMaxWaitNs && IsHeldForSpace();) {
+    waited += SleepForWrites(thread, kCheckIntervalNs);
     const uint64_t now = space_looks_.load(std::memory_order_acquire);
     if (now != std::exchange(looks, now)) waited = 0;
   }
   held_writers_.fetch_sub(1, std::memory_order_release);
 }
 
-// Whatever makes room, or will.
+// Counts the events that free space, or will.
 uint64_t DBImpl::CountGains() const {
   return counters_.compactions.load(std::memory_order_relaxed) + counters_.relocated_entries.load(std::memory_order_relaxed) +
          counters_.collapsed_keys.load(std::memory_order_relaxed) + segments_->recycled_count();
@@ -97,11 +100,12 @@ uint64_t DBImpl::BytesNotMerged() const {
   return bytes;
 }
 
-// What lives in memtables and tables may be overwritten by a merge's end, and copies that wait for theirs are there twice.
-// REQUIRES: compaction_mutex_, or that there is no other thread yet.
+// Computes the limit of the space, and whether writers are let go. Entries in memtables and tables may be overwritten until their
+// merge ends, and copies that wait for a merge exist twice; so unmerged bytes do not count as live.
+// REQUIRES: compaction_mutex_, or that no other thread exists yet.
 void DBImpl::LookAtSpace(bool gained) {
   const bool is_held = held_writers_.load(std::memory_order_acquire) > 0;
-  for (int turn = 0; is_held && !ReleaseMoved() && turn < kTurnsForReaders; ++turn) std::this_thread::sleep_for(kReaderTurn);
+  for (int turn = 0; is_held && !ReleaseMoved() && turn < kReaderChecks; ++turn) std::this_thread::sleep_for(kReaderPause);
   uint64_t space = 0;
   uint64_t live = 0;
   uint64_t largest = 0;
@@ -113,9 +117,10 @@ void DBImpl::LookAtSpace(bool gained) {
     largest = std::max(largest, segment->capacity());
   });
   live -= std::min(live, BytesNotMerged());
-  // For the copies of a relocation, their last segment, a writer's next one, and what he writes until he looks again.
+  // Space for the copies of a relocation, their last segment, the next segment of a writer, and the bytes that the writer writes
+  // until it checks again.
   const uint64_t free = dram_.most_relocated + 2 * largest + largest / 2;
-  const uint64_t slack = options_.space_slack - std::min(options_.space_slack / 16 * kMostFree, free);
+  const uint64_t slack = options_.space_slack - std::min(options_.space_slack / 16 * kMaxFreeSixteenths, free);
   const uint64_t taken = SpaceTaken();
   const uint64_t others = taken - std::min(taken, space);
   const double allowed = static_cast<double>(live) * options_.max_space_amplification + static_cast<double>(slack);

@@ -1,4 +1,4 @@
-// The orders of L0's tables, merged a few at a time, so that iterators have few cursors over L0.
+// Merges sorted runs (TableOrder) of neighbouring tables in L0, so that iterators need few cursors over L0.
 #include <new>
 
 #include "db/db_impl.h"
@@ -7,34 +7,33 @@
 namespace braiddb {
 namespace {
 
-// So many neighbours that are orders of as many tables become one, up to kMostTables: each entry is merged twice, unless they are
-// larger than usual, as a flush should not wait for that long.
+// kFanIn neighbouring runs of the same number of tables become one run, up to kMaxTables. So each entry is merged twice. Larger
+// runs are not merged, because a flush would wait for the merge.
 constexpr size_t kFanIn = 4;
-constexpr size_t kMostTables = 16;
-constexpr uint64_t kMostEntries = 4ull << 20;
-// So many of these for iterators that may come: where a CPU is idle, or writers pause.
-constexpr size_t kFanInAbove = 2;
-constexpr size_t kMostTablesAbove = 32;
-// Of a merge, and where nothing merges tables.
-constexpr uint64_t kMostEntriesOfMerge = 16ull << 20;
-// The newest ones become one with an older one that has at most so many times as many entries as they have.
-constexpr uint64_t kTimesAsMany = 2;
+constexpr size_t kMaxTables = 16;
+constexpr uint64_t kMaxEntries = 4ull << 20;
+// Limits of further merges for future iterators, made when a CPU is idle or writers pause.
+constexpr size_t kFanInIdle = 2;
+constexpr size_t kMaxTablesIdle = 32;
+// The limit of entries for a merge into the last level, and for a merge of all runs if tables are not merged automatically.
+constexpr uint64_t kMaxEntriesOfMerge = 16ull << 20;
+// The newest runs are joined with an older run that has at most this number of times as many entries as they have.
+constexpr uint64_t kMaxSizeRatio = 2;
 
 using Orders = TableOrder::Orders;
 
-// What leaves the view with the merge of a family's oldest tables, `tables` of them; its orders become one where `are_chosen`.
+// The tables that leave the view when the merge of a family's oldest tables ends. `are_chosen`: whether their runs may be merged.
 struct Leaving {
   size_t tables;
   bool are_chosen;
 };
 
-// The oldest ones that are to become one, of at most so many tables and entries, the newest of them first; none if there are
-// none.
+// The oldest runs that are to become one, with at most this number of tables and entries, newest first. Empty if there are none.
 Orders ChooseOrders(const FamilyView& levels, const Leaving& leaving, size_t most_tables, uint64_t most_entries) {
   Orders chosen;
-  size_t each = 0;      // tables of each of the chosen ones
-  bool leaves = false;  // the chosen ones leave
-  size_t older = 0;     // tables
+  size_t each = 0;      // the number of tables of each chosen run
+  bool leaves = false;  // the chosen runs belong to tables that leave
+  size_t older = 0;     // the number of older tables
   uint64_t entries = 0;
   for (auto ordered = levels.orders.rbegin(); ordered != levels.orders.rend(); ++ordered) {
     const bool is_leaving = older + ordered->tables <= leaving.tables;
@@ -51,7 +50,7 @@ Orders ChooseOrders(const FamilyView& levels, const Leaving& leaving, size_t mos
     leaves = is_leaving;
     entries += ordered->order->entries();
     chosen.insert(chosen.begin(), ordered->order);
-    if (chosen.size() < (each < kMostTables ? kFanIn : kFanInAbove)) continue;
+    if (chosen.size() < (each < kMaxTables ? kFanIn : kFanInIdle)) continue;
     if (entries <= most_entries) return chosen;
     chosen.clear();
     entries = 0;
@@ -59,9 +58,9 @@ Orders ChooseOrders(const FamilyView& levels, const Leaving& leaving, size_t mos
   return {};
 }
 
-// As many of the newest ones as should become one where no merge of their tables is to come, the newest of them first; none if
-// there are none. All of what many flushes left behind do, and each entry is merged as often as the number of entries grows by
-// half. Not more than one merge takes.
+// The newest runs that are to become one if no merge of their tables is to come, newest first; empty if there are none. Runs of
+// single flushes are all joined. Later an entry is merged again whenever the number of entries has grown by half. A merge takes
+// at most `most_tables` tables.
 Orders ChooseNewest(const FamilyView& levels, size_t most_tables, uint64_t most_entries) {
   Orders chosen, candidates;
   size_t tables = 0;
@@ -70,7 +69,7 @@ Orders ChooseNewest(const FamilyView& levels, size_t most_tables, uint64_t most_
     if (order == nullptr || order->stays_apart() || order->stays_apart_at_pauses()) break;
     tables += of;
     if (tables > most_tables || entries + order->entries() > most_entries) break;
-    const bool small = order->entries() <= kTimesAsMany * entries;
+    const bool small = order->entries() <= kMaxSizeRatio * entries;
     entries += order->entries();
     candidates.push_back(order);
     if (small && candidates.size() > 1) chosen = candidates;
@@ -80,18 +79,19 @@ Orders ChooseNewest(const FamilyView& levels, size_t most_tables, uint64_t most_
 
 }  // namespace
 
-// What a merge goes by, an index that has every node, is for one region. It makes one of all orders of its tables then.
+// Whether merges into the family's last level follow a sorted run of all their tables: only a braided skiplist with an index of
+// every node in one region does.
 bool DBImpl::GoesByOrder(const Family& family) const {
   return family.options.l1 == L1Kind::kBraidedSkipList && regions_->count() == 1;
 }
 
-// With a budget for DRAM, as many as that has in mind.
+// With a DRAM budget, the number that the budget allows for.
 uint64_t DBImpl::MostEntriesOfOrder() const {
-  return dram_.is_set() ? kMostTables * options_.memtable_max_entries : kMostEntriesOfMerge;
+  return dram_.is_set() ? kMaxTables * options_.memtable_max_entries : kMaxEntriesOfMerge;
 }
 
-// A merge may have taken the tables away, or is about to take some of them, or makes one of the orders of all that it takes: then
-// only who merges them (`of_merge`) may do this.
+// Puts `together` in the place of the runs `of` in the view. Does nothing if a merge has removed the tables, will remove some of
+// them only, or creates one run of all its tables. In the last case only the merge itself (`of_merge`) replaces runs.
 void DBImpl::InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together,
                           bool of_merge) {
   std::lock_guard lock(view_mutex_);
@@ -115,17 +115,17 @@ bool DBImpl::IteratorsCome() {
   return true;
 }
 
-// By the flush thread, while no memtable waits for it, if iterators come, a CPU is idle or writers pause, and, where nothing
-// merges tables by itself, all of them when writers pause. What cannot be merged stays as it is: for want of memory, or because
-// keys begin alike, or because a merge has taken the tables away meanwhile. Not where tables remember what they have of a key's
-// operands (OperandRuns), each for itself. It does not take manifest_mutex_, under which a checkpoint flushes lines, for which a
-// flush would wait.
+// Merges runs in the flush thread, while no memtable waits: if iterators are created, if a CPU is idle, or if writers pause. If
+// tables are not merged automatically, a pause joins all runs. Runs that cannot be merged stay as they are: there is no memory,
+// their keys share long prefixes, or a merge has removed their tables meanwhile. Families with a merge operator are left out,
+// because each of their tables remembers the operands of keys itself (OperandRuns). manifest_mutex_ is not taken: a checkpoint
+// flushes lines under it, and a flush would have to wait.
 bool DBImpl::MergeTableOrders(OrdersFor whom) try {
   const auto wait = [this](uint32_t memtables) {
     return immutable_count_.load(std::memory_order_acquire) >= memtables || stopping_.load(std::memory_order_acquire);
   };
-  const size_t most_tables = whom == OrdersFor::kIterators ? kMostTables : kMostTablesAbove;
-  const uint64_t most_entries = std::min(kMostEntries, MostEntriesOfOrder());
+  const size_t most_tables = whom == OrdersFor::kIterators ? kMaxTables : kMaxTablesIdle;
+  const uint64_t most_entries = std::min(kMaxEntries, MostEntriesOfOrder());
   bool may_take_all = whom == OrdersFor::kPause && !changing_.MergesByItself();
   BRAIDDB_SYNC_POINT_ARG("DBImpl::MergeTableOrders:All", &may_take_all);
   while (!wait(1)) {
@@ -135,7 +135,7 @@ bool DBImpl::MergeTableOrders(OrdersFor whom) try {
     bool is_stopped = false;
     std::shared_ptr<const TableOrder> together;
     {
-      const PinnedView pinned(this);  // entries are looked at, and what a merge drops meanwhile stays until then
+      const PinnedView pinned(this);  // keeps entries that a concurrent merge drops, while their keys are compared
       {
         std::lock_guard lock(view_mutex_);
         pinned.view().ForEach([&](uint32_t id, const FamilyView& levels) {
@@ -150,7 +150,7 @@ bool DBImpl::MergeTableOrders(OrdersFor whom) try {
       }
       if (chosen.empty()) return true;
       BRAIDDB_SYNC_POINT("DBImpl::MergeTableOrders:Chosen");
-      // A few flushes' are not given up where iterators come: the next ones would make them more.
+      // If iterators are created, merges of few runs are not interrupted: the next flush would only add runs.
       const auto stop = [&] { return takes_all ? wait(1) : whom == OrdersFor::kIdleCpu && wait(2); };
       together = TableOrder::Merge(chosen, *regions_, family->order, [&] { return is_stopped = is_stopped || stop(); });
     }
@@ -167,8 +167,8 @@ bool DBImpl::MergeTableOrders(OrdersFor whom) try {
   return true;
 }
 
-// The tables are in the view until the merge is done: so readers have fewer cursors meanwhile, too. Those of before go when this
-// returns, unless a reader has them.
+// Merges all runs of the tables of a merge. The tables stay in the view until the merge ends, so the joined run also saves
+// readers cursors meanwhile. The old runs are freed when this returns, or when their last reader ends.
 std::shared_ptr<const TableOrder> DBImpl::MergeOrdersOf(const Family& family, Orders orders) try {
   if (orders.size() < 2) return orders.empty() ? nullptr : orders.front();
   uint64_t entries = 0;

@@ -20,7 +20,7 @@ bool IsThere(const std::string& path) {
   return fs::exists(fs::symlink_status(path, error));
 }
 
-// Whether COPYING in the directory says that path.
+// Whether the file COPYING in the directory contains this path.
 bool Says(const std::string& directory, const std::string& path) {
   std::error_code error;
   std::string mark;
@@ -28,7 +28,7 @@ bool Says(const std::string& directory, const std::string& path) {
          mark == EscapePath(AbsolutePath(path));
 }
 
-// Whether it says the directory's own path.
+// Whether COPYING contains the directory's own path.
 bool IsMarked(const std::string& directory) { return Says(directory, directory); }
 
 }  // namespace
@@ -40,7 +40,7 @@ Status TemporaryPlace::Resolve(const std::string& path, std::string* target) {
   if (!fs::is_symlink(*target, error)) return Status::OK();
   const std::string resolved = fs::canonical(*target, error).string();
   if (error) {
-    // As a restore leaves it that was cut short between its two renames: it can be made again.
+    // A restore that was interrupted between its two renames leaves such a link. The restore can be repeated.
     std::error_code ignored;
     const fs::path led = fs::path(*target).parent_path() / fs::read_symlink(*target, ignored);
     if (fs::is_directory(OldOf(led.string()), ignored)) {
@@ -56,7 +56,7 @@ Status TemporaryPlace::Resolve(const std::string& path, std::string* target) {
 TemporaryPlace::TemporaryPlace(const std::string& target, Destroy destroy)
     : path_(target + ".tmp"), destroy_(std::move(destroy)) {}
 
-// An empty directory is as good as none.
+// An empty directory counts as ours.
 bool TemporaryPlace::IsOurs() const {
   std::error_code error;
   if (!fs::is_directory(fs::symlink_status(path_, error))) return false;
@@ -85,7 +85,7 @@ Status TemporaryPlace::Remove() {
   return status.ok() ? RemoveDir(path_) : status;
 }
 
-// Files of others stay there. A removal that was cut short may have left no database, and its lock file, which is empty.
+// Files of others stay in the directory. A removal that was interrupted may leave an empty lock file without a database.
 Status TemporaryPlace::RemoveOld(const std::string& old) const {
   Status status = destroy_(old);
   std::error_code error;
@@ -105,8 +105,8 @@ void TemporaryPlace::Finish(const std::string& directory) {
   if (is_there && mark != EscapePath(AbsolutePath(directory))) (void)RemoveFile(directory + kMark);
 }
 
-// `given` may end with slashes, or lead there by links. A mark that says where the database would have been moved to is of a
-// restore that was cut short before its first rename.
+// `given` may end with slashes, or lead to the database by links. A mark that contains the path of the old database is left by a
+// restore that was interrupted before its first rename.
 void TemporaryPlace::KeepOld(const std::string& given) {
   const std::string directory = AbsolutePath(given);
   const bool is_old = directory.ends_with(OldOf("")) && IsMarked(directory);
@@ -117,12 +117,12 @@ Status TemporaryPlace::MarkOld(const std::string& target) {
   return WriteSmallFile(target + kMark, EscapePath(AbsolutePath(OldOf(target))));
 }
 
-// The copy that has taken the place of the old database says its temporary name until that is removed. Anything else there
-// is somebody else's, made since, and nothing is removed.
+// The copy that replaced the old database has its temporary path in COPYING until the old database is removed. If COPYING is
+// missing or contains another path, the database was made by somebody else later, and nothing is removed.
 Status TemporaryPlace::FinishReplacement(const std::string& target) {
   const std::string old = OldOf(target);
   std::vector<std::string> names;
-  const bool is_empty = IsThere(target) && ListDir(old, &names).ok() && names.empty();  // as good as none
+  const bool is_empty = IsThere(target) && ListDir(old, &names).ok() && names.empty();  // an empty directory counts as ours
   if (!IsMarked(old) && !is_empty) return Status::OK();
   std::error_code error;
   if (IsThere(target)) {

@@ -1,14 +1,15 @@
-// A database that is made under a temporary name, and gets its own name when it is whole: checkpoints, restores and repairs.
+// A database that is made under a temporary name, and renamed when it is complete: checkpoints, restores and repairs.
 //
-// GOAL    Nothing that can be opened is under the target's name before it is whole, and nothing of others is removed.
-// STEPS   1 <target>.tmp is made, with the file COPYING in it, which says the directory's own path  2 the database is made in it,
-//         and closed  3 the directory is renamed to the target  4 COPYING goes
-// CRASH   Before 3: the next copy finds COPYING in <target>.tmp, removes that and begins anew. A directory of this name without
-//         COPYING is somebody's, and is an error. After 3: COPYING says another path than its directory has, and means nothing.
+// GOAL    Under the target's name there is no incomplete database that can be opened, and no files of others are removed.
+// STEPS   1 create <target>.tmp, with the file COPYING, which contains the directory's own path  2 create the database there, and
+//         close it  3 rename the directory to the target  4 remove COPYING
+// CRASH   Before 3: the next copy finds COPYING in <target>.tmp, removes the directory and begins again. A directory of this name
+//         without COPYING belongs to somebody else, and is an error. After 3: COPYING contains another path than that of its
+//         directory, and is without effect.
 //
-// A restore replaces a database: that becomes <target>.old before step 3, and is removed after it. It gets a file COPYING first,
-// which says the path <target>.old: so there, and only there, it is known for one that a restore has moved. Step 4 comes after
-// its removal: until then COPYING in the target says <target>.tmp, and only with that is <target>.old removed.
+// A restore replaces a database. The old database is renamed to <target>.old before step 3, and removed after step 3. Before the
+// rename it gets a file COPYING with the path <target>.old: only at this path is it recognized as moved by a restore. Step 4
+// follows the removal. Until then COPYING in the target contains <target>.tmp, and only then is <target>.old removed.
 #pragma once
 
 #include <functional>
@@ -20,32 +21,33 @@ namespace braiddb {
 
 class TemporaryPlace {
  public:
-  // Removes the database in a directory; DB::Destroy with what its caller knows.
+  // Removes the database in a directory: DB::Destroy with the options of the caller.
   using Destroy = std::function<Status(const std::string& directory)>;
 
-  // Sets *target to the path without symbolic links and without slashes at its end: what is put there takes the place of what the
-  // links lead to. InvalidArgument for a link that leads nowhere, but where a restore has moved what was there to <target>.old.
+  // Sets *target to the path without symbolic links and without slashes at its end, so that a rename to it replaces the directory
+  // that the links lead to. InvalidArgument if a link leads nowhere, except if a restore has moved its target to <target>.old.
   static Status Resolve(const std::string& path, std::string* target);
 
-  // `target`: as Resolve has it.
+  // `target`: a result of Resolve.
   TemporaryPlace(const std::string& target, Destroy destroy);
   const std::string& path() const { return path_; }
 
-  // Step 1, after what a crash left is removed. InvalidArgument if something else stands there.
+  // Step 1. First removes what a crash left. InvalidArgument if another file or directory has the name.
   Status Make();
-  // Removes the directory and the database in it, as far as they are ours.
+  // Removes the directory and the database in it, if COPYING shows that they are ours.
   Status Remove();
-  // What a restore moves the database at `target` to.
+  // The path to which a restore moves the database at `target`.
   static std::string OldOf(const std::string& target) { return target + ".old"; }
-  // The database at `target` is about to be moved there.
+  // Marks the database at `target`, which is about to be moved to OldOf(target).
   static Status MarkOld(const std::string& target);
-  // Of a restore, also one that a crash cut short: gives OldOf(target) its name back if nothing is at `target`; removes it if the
-  // new database is there, and then does step 4. Leaves what no restore has moved, and all if another database is at `target`.
+  // Finishes a restore, also one that a crash interrupted. If nothing is at `target`, moves OldOf(target) back. If the new
+  // database is at `target`, removes OldOf(target) and then does step 4. Leaves a directory that no restore has moved. Leaves
+  // everything if another database is at `target`.
   Status FinishReplacement(const std::string& target);
-  // Somebody has opened the database in the directory to write to it: no restore removes it any more, as one that it has moved or
-  // was about to move.
+  // Called when the database in the directory was opened to write: no restore may remove it any more, even if one had moved it or
+  // was about to.
   static void KeepOld(const std::string& directory);
-  // Step 4: removes COPYING if it is of another directory. Failing to do it does no harm.
+  // Step 4: removes COPYING if it contains the path of another directory. A failure does no harm.
   static void Finish(const std::string& directory);
 
  private:

@@ -9,11 +9,11 @@
 
 namespace braiddb::test {
 
-// Called by every DB::Open as soon as its pools are mapped, before it reads or writes anything there; e.g. to set a
-// PersistObserver. Process-wide; set it while no open is under way, empty to remove.
+// A hook that every DB::Open calls when its pools are mapped, before it reads or writes their content; for example to set a
+// PersistObserver. Process-wide. Set a hook while no open is under way; an empty function removes it.
 void SetPoolsMappedHook(std::function<void(RegionSet*)> hook);
 void NotifyPoolsMapped(RegionSet* regions);
-// The same, but after the creation of a new database is complete.
+// The same, called when the files of a new database have been created, or an existing database was found.
 void SetDatabaseFoundHook(std::function<void(RegionSet*)> hook);
 void NotifyDatabaseFound(RegionSet* regions);
 

@@ -1,29 +1,31 @@
-// Visibility: when others see a write, and who waits for whom. docs/ARCHITECTURE.md, "What is visible when"
+// Visibility: when other threads see a write, and which thread waits for which. docs/ARCHITECTURE.md, "What is visible when"
 //
 // RULE     A barrier is an operation on several keys: a write of several updates, a deletion of a range, or the choice of the
-//          number of a snapshot. Its position is its first sequence number, or the snapshot's.
+//          number of a snapshot. Its position is its first sequence number, or the number of the snapshot.
 //          R1  A write of one update becomes visible only when all barriers with smaller positions are complete.
-//          R2  A write of several updates is acknowledged, and a read returns one of its updates, only when it is visible whole
-//              and all barriers with smaller positions are complete. A deletion of a range begins to be visible only then.
+//          R2  A write of several updates is acknowledged, and a read returns one of its updates, only when the whole write is
+//              visible and all barriers with smaller positions are complete. A deletion of a range begins to be visible only
+//              then.
 //          R3  A snapshot is complete when all writes up to its number are visible.
 //          Writes of one update do not wait for each other.
 // ARGUMENT Reads and writes of one key or of several are linearizable. Let c(b) be the time at which barrier b and all barriers
-//          before it are complete: c grows with the position. A barrier takes effect at c(b). A write of one update takes effect
-//          when it is visible, or right before the next newer write of its key takes effect, if that is earlier.
-//          - By R1 this is not before c(b) of any barrier b with a smaller position. By R3 it is before the c of each snapshot
-//            that sees the write. So a snapshot shows exactly the writes that took effect before it.
+//          with smaller positions are complete: c grows with the position. A barrier takes effect at c(b). A write of one update
+//          takes effect when it becomes visible, or just before the next newer write of its key takes effect, if that is earlier.
+//          - By R1 a write takes effect no earlier than c(b) of any barrier b with a smaller position. By R3 it takes effect
+//            before the c of each snapshot that sees the write. So a snapshot shows exactly the writes that took effect before
+//            it.
 //          - Versions of one key take effect in the order of their numbers.
-//          - A read returns the version with the largest number that is visible when it looks. No newer version has taken
-//            effect by then. By R1 and R2 the version that it returns has taken effect when the read returns. So there is an
-//            instant during the read at which that version is the newest that has taken effect.
-//          - A write takes effect between its call and its acknowledgement, by R1 to R3.
-//          Writes of one update to different keys may take effect in another order than that of their numbers. Nothing shows
-//          that order: whoever sees several keys at once is a snapshot.
-// PROGRESS Each wait is for smaller positions or numbers only. Before a thread waits it replaces what it has announced, which may
-//          be too small, by its real number. While it waits it holds no bucket of the lookup cache, no slot of a memtable and no
-//          mutex that a write takes. So of all that wait, what has the smallest number goes on.
-// COST     A write of one update loads barriers_, which is in the line of the counter that it has just drawn from. A read pays
-//          only for updates of batches.
+//          - A read returns the version with the largest number that is visible when the read looks. No newer version has taken
+//            effect by then. By R1 and R2 the returned version has taken effect when the read returns. So there is an instant
+//            during the read at which that version is the newest that has taken effect.
+//          - By R1 to R3 a write takes effect between its call and its acknowledgement.
+//          Writes of one update to different keys may take effect in another order than that of their numbers. No reader can
+//          observe the difference: an operation that sees several keys at one time is a snapshot.
+// PROGRESS A wait is for smaller positions or numbers only. Before a thread waits, it replaces its announced number, which may be
+//          too small, by its real number. While it waits it holds no bucket of the lookup cache, no slot of a memtable and no
+//          mutex that a write takes. So of all waiting operations, the one with the smallest number proceeds.
+// COST     A write of one update loads barriers_, which is in the cache line of the counter that the write has just drawn from. A
+//          read has costs only if it returns an update of a batch.
 #include <algorithm>
 
 #include "db/db_impl.h"
@@ -36,7 +38,8 @@ void DBImpl::FenceAnnouncements() const {
   if (asymmetric_fences_) AsymmetricFenceHeavy();
 }
 
-// Of living threads only: a thread that ended has nothing under way. A process may have had thousands.
+// Visits the states of living threads. A thread that has ended has nothing announced, and a process may have had thousands of
+// threads.
 template <class Visit>
 void DBImpl::ForEachLiving(const Visit& visit) const {
   ForEachTakenThreadIndex([&](uint32_t index) {
@@ -61,8 +64,8 @@ void DBImpl::WaitPublished(uint64_t sequence) const {
 
 // ---- Barriers
 
-// What it announces is not larger than the position: a snapshot has the number before the next one.
-// ORDER: the announcement, the count, then the draw of a number. seq_cst: who draws a larger number sees the count.
+// The announced number is not larger than the position: a snapshot's number is the predecessor of the next drawn number.
+// ORDER: the announcement, the count, then the draw of a number. seq_cst: a thread that draws a larger number sees the count.
 void DBImpl::BeginBarrier(AnnouncedNumber* barrier) {
   barrier->Begin(next_sequence_.load(std::memory_order_seq_cst) - 1, asymmetric_fences_);
   barriers_.fetch_add(1, std::memory_order_seq_cst);
@@ -88,23 +91,25 @@ void DBImpl::WaitForTurn(ThreadState* thread, uint64_t first) const {
 
 void DBImpl::WaitWholeLonger(uint64_t sequence) const {
   if (sequence < published_below_.load(std::memory_order_acquire)) return;
-  WaitBarriers(std::min(sequence, next_sequence_.load(std::memory_order_seq_cst) - 1));  // the entry may be damaged
+  // A damaged entry may have any sequence number.
+  WaitBarriers(std::min(sequence, next_sequence_.load(std::memory_order_seq_cst) - 1));
 }
 
 // ---- The newest update
 
-// Numbers of rotations, and of what the database writes for itself, are in no update.
+// The numbers of rotations, and of writes that the database makes for itself, belong to no update.
 uint64_t DBImpl::GetLatestSequenceNumber() const {
   uint64_t last = last_update_at_open_;
-  // acquire: who sees the number sees the update in the log.
+  // acquire: a thread that sees the number sees the update in the log.
   threads_.ForEach([&](const ThreadState& thread) { last = std::max(last, thread.last_update.load(std::memory_order_acquire)); });
   return last;
 }
 
 // ---- Snapshots
 
-// Every write that was acknowledged before has a smaller number and is visible when this returns; every write that has a smaller
-// number and was still under way is waited for. Batches are wholly below or wholly above: their numbers are drawn at once.
+// Every write that was acknowledged before the call has a number up to the result, and is visible when this returns. Writes with
+// such numbers that are under way are waited for. All numbers of a batch are at or below the result, or all above it, because
+// they are drawn at once.
 template <class Choose>
 uint64_t DBImpl::ChooseState(const Choose& choose) {
   ThreadState* const thread = threads_.Get();
@@ -127,7 +132,8 @@ uint64_t DBImpl::ChooseState(const Choose& choose) {
 
 uint64_t DBImpl::RegisterSnapshot() {
   const auto last = [this] { return next_sequence_.load(std::memory_order_seq_cst) - 1; };
-  // If nothing was written since somebody found all writes visible, that is the state. It was so before the number is chosen.
+  // If no number was drawn since a thread found all writes visible, that state is the newest one, and was so before the number is
+  // chosen.
   const uint64_t known = published_below_.load(std::memory_order_acquire);
   if (known == next_sequence_.load(std::memory_order_seq_cst)) {
     const uint64_t sequence = snapshots_.Register(last);

@@ -13,7 +13,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "lengths are copied as they are in memory");
 
 enum class Type : uint8_t { kDelete = 0, kPut = 1, kMerge = 2, kDeleteRange = 3 };
-// Beside it: a family's id follows the header.
+// This bit of the type says that the id of a family follows the header.
 constexpr uint8_t kInFamily = 0x10;
 
 // LAYOUT of an update: type (1 byte), key length (4), value length (4), family if it is not the default one (4), key, value.
@@ -43,7 +43,8 @@ void Append(std::string* rep, uint8_t type, uint32_t family, Slice key, Slice va
   std::memcpy(header + kHeaderSize, &family, sizeof family);
   std::memcpy(header + kKeyLengthAt, &key_length, sizeof key_length);
   std::memcpy(header + kValueLengthAt, &value_length, sizeof value_length);
-  // Out of memory: nothing is half there. Key and value may lie in the batch itself: the old bytes live until the new ones do.
+  // If there is no memory, the batch is unchanged. Key and value may lie in the batch itself: the old bytes are kept until the
+  // new ones are complete.
   const size_t size = rep->size() + header_size + key.size() + value.size();
   if (size <= rep->capacity()) {
     rep->append(header, header_size).append(key).append(value);
@@ -55,7 +56,7 @@ void Append(std::string* rep, uint8_t type, uint32_t family, Slice key, Slice va
   rep->swap(grown);
 }
 
-// Takes the first update off `rest`. Null if all is well, otherwise what is wrong.
+// Takes the first update off `rest`. Null if the update is valid, else the description of the error.
 const char* TakeUpdate(Slice* rest, Update* update) {
   if (rest->size() < kHeaderSize) return "write batch: an update is cut short";
   const auto first = static_cast<uint8_t>(rest->front());
@@ -141,7 +142,7 @@ namespace {
 
 Status OtherFamily(uint32_t family) {
   return Status::NotSupported("the batch has updates of column family " + std::to_string(family) +
-                              "; here the default one alone is known");
+                              "; only the default column family is possible here");
 }
 
 }  // namespace

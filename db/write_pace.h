@@ -1,4 +1,4 @@
-// WritePace: what writers owe for an entry where L0 is longer than it should be.
+// WritePace: computes the delay per entry that writers must sleep while L0 holds more tables than its target.
 #pragma once
 
 #include <algorithm>
@@ -7,36 +7,37 @@
 
 namespace braiddb {
 
-// A merge takes its tables away evenly, but for what it does before its first entry and behind its last one. Then tables come for
-// some tenths of a second and none goes, and writers would be the slower for it, and faster behind it, with each merge. So the
-// number of tables is evened out over some seconds, and not where it changes by more than that explains: else writers would be
-// ahead of merges for as long when a burst begins, and have to wait for that afterwards.
+// A merge takes its tables away at a steady rate, except before its first entry and after its last one. During these tenths of a
+// second new tables come and none goes. Without smoothing, writers would slow down and speed up with each merge. So the number of
+// tables is smoothed over some seconds (exponential moving average). A deviation of more than kMaxDeviation has another cause,
+// and is not smoothed: otherwise writers would run ahead of merges for seconds when a burst begins, and would have to wait
+// afterwards.
 // Thread safety: none.
 class WritePace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // With `tables` more than there should be writers owe `ns` for an entry, and more than twice as much with twice as many.
+  // With `tables` more tables than the target the delay is `ns` per entry. With twice the excess it is three times that.
   struct Slope {
     double tables;
     double ns;
-    bool is_evened_out;
+    bool is_smoothed;
   };
 
-  // Nanoseconds for an entry. `over`: tables more than there should be.
+  // The delay in nanoseconds per entry. `over`: the number of tables above the target.
   double Next(const Slope& slope, double over, Clock::time_point now) {
     over = std::max(0.0, over);
     const std::chrono::duration<double> since = now - changed_;
     changed_ = now;
-    const double evened_out = over_ + since / (since + kEvenedOut) * (over - over_);
-    over_ = slope.is_evened_out ? std::clamp(evened_out, std::max(0.0, over - kMostTables), over + kMostTables) : over;
-    return std::min(kMostNs, slope.ns * (std::exp2(over_ / slope.tables) - 1));
+    const double smoothed = over_ + since / (since + kSmoothingTime) * (over - over_);
+    over_ = slope.is_smoothed ? std::clamp(smoothed, std::max(0.0, over - kMaxDeviation), over + kMaxDeviation) : over;
+    return std::min(kMaxNs, slope.ns * (std::exp2(over_ / slope.tables) - 1));
   }
 
  private:
-  static constexpr std::chrono::duration<double> kEvenedOut{2};
-  static constexpr double kMostTables = 12;
-  static constexpr double kMostNs = 1e6;
+  static constexpr std::chrono::duration<double> kSmoothingTime{2};
+  static constexpr double kMaxDeviation = 12;
+  static constexpr double kMaxNs = 1e6;
 
   Clock::time_point changed_;
   double over_ = 0;

@@ -1,4 +1,4 @@
-// WriterPressure: whether writers take all the CPU time there is, as flushes find it.
+// WriterPressure: estimates from flushes whether writers use all CPU time.
 #pragma once
 
 #include <chrono>
@@ -6,25 +6,26 @@
 
 namespace braiddb {
 
-// While they do, a merge that begins takes its time from them, and many tables merged at once take less of it than few: better
-// when writers pause, or L0 is long. Where a CPU is free, merges cost nobody anything.
+// If writers use all CPUs, a merge takes CPU time from them. A merge of many tables takes less per table than a merge of few, so
+// it is better to merge when writers pause, or when L0 is long. If a CPU is idle, merges do not slow writers down.
 // Thread safety: none.
 class WriterPressure {
  public:
   explicit WriterPressure(uint32_t cpus) : cpus_(cpus) {}
 
-  // A flush, and what there was until the next one began.
+  // Measurements of a flush, and of the interval until the next one.
   struct Flush {
     std::chrono::nanoseconds took;
-    std::chrono::nanoseconds cpu_time;     // of that
-    std::chrono::nanoseconds interval;     // from its begin to the next one's
-    std::chrono::nanoseconds process_cpu;  // that the process took of all CPUs in the interval, but for what orders took
-    uint32_t waiting;                      // memtables, but for the one that is flushed next
-    std::chrono::nanoseconds orders{0};    // that the flush thread then merged orders, which could as well wait
+    std::chrono::nanoseconds cpu_time;     // the thread's CPU time during `took`
+    std::chrono::nanoseconds interval;     // from the begin of the flush to the begin of the next one
+    std::chrono::nanoseconds process_cpu;  // the process's CPU time on all CPUs in the interval, except for merges of sorted runs
+    uint32_t waiting;                      // memtables that wait, except for the one that is flushed next
+    std::chrono::nanoseconds orders{
+        0};  // the time after the flush in which the flush thread merged sorted runs, which could wait
   };
-  // REQUIRES: no table was merged meanwhile.
+  // Adds a measurement. REQUIRES: no table was merged during the interval.
   void Note(const Flush& flush) {
-    // Who writes less than that leaves time in between, whoever else takes it.
+    // If flushes take less than half of the interval, writers leave time between flushes, whichever process takes that time.
     const bool is_busy = flush.took * 2 > flush.interval - flush.orders;
     const bool waited_for_cpu = flush.cpu_time * 10 < flush.took * 8;
     const bool takes_all = flush.process_cpu * 10 > flush.interval * cpus_ * 9;
@@ -38,7 +39,8 @@ class WriterPressure {
 
  private:
   static constexpr uint32_t kWaiting = 2;
-  // Of so many in a row none may tell of pressure: now and then one has a CPU for itself.
+  // The estimate falls only after this number of flushes in a row without pressure: a single flush may by chance have a CPU for
+  // itself.
   static constexpr uint32_t kFlushes = 8;
 
   const uint32_t cpus_;

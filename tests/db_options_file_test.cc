@@ -18,6 +18,7 @@ namespace {
 Options UnusualOptions() {
   Options options;
   options.create_if_missing = true;
+  options.create_missing_column_families = true;
   options.error_if_exists = true;
   options.comparator = ReverseBytewiseComparator();
   options.prefix_extractor = NewCappedPrefixTransform(7);
@@ -84,7 +85,7 @@ TEST(OptionsTextTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(same, 1u) << text;  // options_file_version
   // A field that is added to Options belongs into the text and into this test.
   const auto lines = std::count(defaults.begin(), defaults.end(), '=');
-  EXPECT_EQ(lines, 1 + 2 + 2 + 36) << defaults;
+  EXPECT_EQ(lines, 1 + 3 + 2 + 36) << defaults;
 }
 
 TEST(OptionsTextTest, WhatIsNotBuiltInIsNamed) {

@@ -18,6 +18,7 @@
 
 #include "braiddb/column_family.h"
 #include "braiddb/db.h"
+#include "braiddb/options_file.h"
 #include "capi/result.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/wait_until.h"
@@ -176,10 +177,8 @@ TEST(DocsFigures, AreSo) {
       {"include/braiddb/options.h", "with 10, a million keys get 42 bits each", filter_bits, 41.5, 42.5},
       {"include/braiddb/column_family.h", "users have at most 1,021 families beside the default one", is(families), 1021, 1021},
       {"docs/FROM_ROCKSDB.md", "at most 1,021 column families of the user's beside the default one", is(families), 1021, 1021},
-      {"docs/FROM_ROCKSDB.md", "sleeps of 0.2 to 20 ms", [] { return ConstantIn("db/pace.cc", "kShortestSleepNs") / 1e6; }, 0.2,
-       0.2},
-      {"docs/FROM_ROCKSDB.md", "sleeps of 0.2 to 20 ms", [] { return ConstantIn("db/pace.cc", "kLongestSleepNs") / 1e6; }, 20,
-       20},
+      {"docs/FROM_ROCKSDB.md", "sleeps of 0.2 to 20 ms", [] { return ConstantIn("db/pace.cc", "kMinSleepNs") / 1e6; }, 0.2, 0.2},
+      {"docs/FROM_ROCKSDB.md", "sleeps of 0.2 to 20 ms", [] { return ConstantIn("db/pace.cc", "kMaxSleepNs") / 1e6; }, 20, 20},
       {"docs/C_API.md", "on a disk those without `sync` count too, and are not", SyncedCountOfAWriteThatIsNotSynced, 1, 1},
       {"docs/FROM_ROCKSDB.md", "Keys have at most 64 KiB", [] { return static_cast<double>(kMaxKeySize) / 1024; }, 63.9, 64},
       {"docs/FROM_ROCKSDB.md", "and values 1 GiB", [] { return static_cast<double>(kMaxValueSize) / (1 << 30); }, 1, 1},
@@ -244,6 +243,65 @@ TEST(DocsFigures, EveryOptionStatesItsDefault) {
     }
   }
   EXPECT_GT(fields, 60);
+}
+
+// Every field of Options has a row in a table of db/options_file.cc, or a reason here why the options file does not have it.
+TEST(DocsFigures, EveryOptionIsInTheOptionsFile) {
+  std::map<std::string, std::string> not_written{
+      {"merge_operator", "an object of the program"},
+      {"lookup_cache_limit", "an object of the program"},
+      {"compaction_filter", "an object of the program"},
+      {"compaction_filter_factory", "an object of the program"},
+      {"info_log", "an object of the program"},
+      {"listeners", "objects of the program"},
+      {"foreign_options", "the lines of DBOptions that have other names"},
+      {"foreign_family_options", "the lines of CFOptions that have other names"},
+  };
+  const std::string text = OptionsToText(Options());
+  const std::regex field(R"(  [\w:<>,\s*()]+?(\w+)(?: = ([^;]+))?;(.*))");
+  std::istringstream lines(ReadSource("include/braiddb/options.h"));
+  bool is_inside = false;
+  int written = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (line == "struct Options {") is_inside = true;
+    if (line == "};") is_inside = false;
+    if (!is_inside || line.starts_with("  //") || !std::regex_match(line, match, field)) continue;
+    const std::string name = match[1];
+    const bool is_written =
+        text.find("\n  " + name + "=") != std::string::npos || text.find("\n  " + name + ".") != std::string::npos;
+    const bool is_left_out = not_written.erase(name) != 0;
+    EXPECT_NE(is_written, is_left_out) << "Options::" << name;
+    written += is_written ? 1 : 0;
+  }
+  EXPECT_GT(written, 35);
+  for (const auto& [name, reason] : not_written) ADD_FAILURE() << "Options has no field " << name << " (" << reason << ")";
+}
+
+// The database has every property that db.h lists, under both prefixes.
+TEST(DocsFigures, EveryPropertyIsAnswered) {
+  Measured measured;
+  const std::string header = ReadSource("include/braiddb/db.h");
+  const size_t begin = header.find("//   name   ");
+  ASSERT_NE(begin, std::string::npos);
+  std::istringstream lines(header.substr(begin, header.find("virtual bool GetProperty(std::string_view", begin) - begin));
+  const std::regex row(R"(  //   ([a-z0-9-]+)  +(.*))");
+  int properties = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (!std::regex_match(line, match, row)) continue;
+    ++properties;
+    for (const std::string prefix : {"braiddb.", "rocksdb."}) {
+      std::string text;
+      uint64_t number = 0;
+      EXPECT_TRUE(measured.db->GetProperty(prefix + match[1].str(), &text)) << line;
+      EXPECT_EQ(measured.db->GetIntProperty(prefix + match[1].str(), &number), !match[2].str().starts_with("text")) << line;
+    }
+  }
+  EXPECT_GT(properties, 30);
+  uint64_t number = 0;
+  EXPECT_FALSE(measured.db->GetIntProperty("num-l0-tables", &number));
+  EXPECT_FALSE(measured.db->GetIntProperty("braiddb.no-such-property", &number));
 }
 
 // c.h names all beginnings that texts of errors have.

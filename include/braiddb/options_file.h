@@ -15,7 +15,8 @@ namespace braiddb {
 // The text has the form of RocksDB's options files: sections with one line per option. FORMAT.md has the grammar.
 //
 //   section                           options
-//   [DBOptions]                       create_if_missing, error_if_exists, Options::foreign_options
+//   [DBOptions]                       create_if_missing, create_missing_column_families, error_if_exists,
+//                                     Options::foreign_options
 //   [CFOptions "default"]             comparator, prefix_extractor, Options::foreign_family_options
 //   [TableOptions/BraidDB "default"]  all other fields of Options, by their names
 //   [CFOptions "<name>"]              of each other family: comparator, ColumnFamilyOptions::foreign_options

@@ -21,7 +21,7 @@ constexpr char kTorn[] = "store torn by the compiler";
 constexpr Mutant kMutants[] = {
     {"entry-not-flushed", kAckFirst, "db/write.cc"},
     {"entry-flush-too-short", kExtent, "db/write.cc"},
-    {"ack-before-fence", kAckFirst, "db/write.cc"},
+    {"ack-before-fence", kAckFirst, "db/append.h"},
     {"batch-unmarked", kNotAtomic, "db/write.cc"},
     {"cut-batch-trusted", kHalfDone, "log/log_reader.cc"},
     {"torn-entry-trusted", kMarkFirst, "log/log_reader.cc"},
@@ -62,7 +62,7 @@ constexpr Mutant kMutants[] = {
     {"runs-not-fenced", kMarkFirst, "skiplist/sorted_runs.cc"},
     {"run-link-not-flushed", kNeverFlushed, "skiplist/sorted_runs.cc"},
     {"filter-drops-above-older", kHalfDone, "compaction/entry_filter.h"},
-    {"filter-write-unchecked", kUnpersisted, "db/write.cc"},
+    {"filter-write-unchecked", kUnpersisted, "db/background_write.cc"},
     {"leaf-not-flushed", kMarkFirst, "nvtree/leaf.cc"},
     {"elements-flush-too-short", kExtent, "nvtree/leaf.cc"},
     {"elements-not-fenced", kMarkFirst, "nvtree/leaf.cc"},
