@@ -7,7 +7,10 @@ namespace braiddb {
 
 LeafOrder* LeafOrder::Allocate(uint32_t covered, uint32_t live, bool has_bits, bool is_declined) noexcept {
   void* const memory = ::operator new(Bytes(live), std::nothrow);
-  return memory == nullptr ? nullptr : new (memory) LeafOrder(covered, live, has_bits, is_declined);
+  if (memory == nullptr) return nullptr;
+  auto* const order = new (memory) LeafOrder(covered, live, has_bits, is_declined);
+  memset(order->slots() + live, 0, RankView::kReadBehind);  // searches load these bytes
+  return order;
 }
 
 const LeafOrder* LeafOrder::New(uint32_t covered, const LeafRanks& ranks) noexcept {

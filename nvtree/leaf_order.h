@@ -16,6 +16,8 @@
 // LIFETIME          As long as the leaf: it is dropped before the leaf's block is free again. Nothing of it is on media.
 #pragma once
 
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -72,6 +74,10 @@ struct RankView {
   // Neighbors that differ behind this number of bytes have no position.
   static constexpr uint32_t kMostBytes = kSame / KeyBits::kPerByte;
 
+  // EndOfRun compares this number of ranks at once.
+  static constexpr uint32_t kPerStep = sizeof(__m128i) / sizeof(uint16_t);
+  static constexpr uint32_t kReadBehind = sizeof(__m128i);
+
   const uint16_t* differ;
   const uint8_t* slot;
   uint32_t live;
@@ -87,10 +93,16 @@ struct RankView {
   // The rank of an element whose key shares at least as many leading bits with the target as any other's.
   uint32_t Candidate(Slice target, bool is_reverse) const;
   // The first rank from `rank` on, or the last one down from it, that differs from its predecessor at or before `position`; `live`
-  // or 0 if there is none.
+  // or 0 if there is none. REQUIRES: kReadBehind bytes behind `differ` can be read.
   uint32_t EndOfRun(uint32_t rank, uint32_t position) const {
-    while (rank < live && differ[rank] > position) ++rank;
-    return rank;
+    const __m128i limit = _mm_set1_epi16(static_cast<int16_t>(position));
+    for (; rank < live; rank += kPerStep) {
+      const __m128i some = _mm_loadu_si128(reinterpret_cast<const __m128i*>(differ + rank));
+      const __m128i is_not_above = _mm_cmpeq_epi16(_mm_subs_epu16(some, limit), _mm_setzero_si128());
+      const auto mask = static_cast<uint32_t>(_mm_movemask_epi8(is_not_above));
+      if (mask != 0) return std::min(rank + static_cast<uint32_t>(std::countr_zero(mask)) / 2, live);
+    }
+    return live;
   }
   uint32_t BeginOfRun(uint32_t rank, uint32_t position) const {
     while (rank > 0 && differ[rank] > position) --rank;
@@ -155,7 +167,7 @@ struct LeafRanks {
 
   uint32_t live = 0;
   bool has_bits = false;
-  uint16_t differ[kMost];
+  uint16_t differ[kMost + RankView::kPerStep] = {};
   uint8_t slot[kMost];
 
   RankView view() const { return {differ, slot, live, has_bits}; }
@@ -205,7 +217,7 @@ class LeafOrder {
   // Prefetched before the size is known.
   static constexpr uint32_t kMostPrefetched = 170;
 
-  static constexpr size_t Bytes(uint32_t live) { return sizeof(LeafOrder) + live * (sizeof(uint16_t) + sizeof(uint8_t)); }
+  static constexpr size_t Bytes(uint32_t live) { return sizeof(LeafOrder) + live * (sizeof(uint16_t) + sizeof(uint8_t)) + RankView::kReadBehind; }
   static LeafOrder* Allocate(uint32_t covered, uint32_t live, bool has_bits, bool is_declined) noexcept;
   LeafOrder(uint32_t covered, uint32_t live, bool has_bits, bool is_declined)
       : covered_(covered), live_(static_cast<uint16_t>(live)), has_bits_(has_bits), is_declined_(is_declined) {}

@@ -5,6 +5,12 @@
 #include "nvtree/nv_tree.h"
 
 namespace braiddb {
+namespace {
+
+// Entries that the copy of a part of a leaf prefetches.
+constexpr uint32_t kFetchedEntries = 8;
+
+}  // namespace
 
 // ---- Readers
 
@@ -110,6 +116,9 @@ void NvTree::CopyRanks(const RankView& ranks, uint32_t first_at, bool before, ui
   for (uint32_t i = begin; i < end; ++i) Prefetch(&leaf.elements[ranks.slot[i]]);
   copy->elements.resize(end - begin);
   for (uint32_t i = begin; i < end; ++i) copy->elements[i - begin] = leaf.elements[ranks.slot[i]];
+  // A cursor reads the first entries next. Their misses overlap with that of the cut.
+  for (uint32_t i = 0; copy->is_cut && i < std::min(kFetchedEntries, end - begin); ++i)
+    parts_.keys->Prefetch(before ? copy->elements[end - begin - 1 - i] : copy->elements[i]);
 }
 
 // ---- Writers
