@@ -26,6 +26,8 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "braiddb/status.h"
@@ -250,11 +252,10 @@ class NvTree {
     const auto key_at = [&](uint32_t rank) { return parts_.keys->KeyOf(leaf.elements[ranks.slot[rank]]); };
     return ranks.FirstNotBefore(*parts_.order, target, key_at, has_key);
   }
+  // For a position without a rest.
   uint32_t FirstRank(const Leaf& leaf, const RankView& ranks, const Separator& target) const;
-  uint32_t FirstRank(const Leaf& leaf, const RankView& ranks, const SearchKey& target) const {
-    bool has_key = false;
-    return FirstRank(leaf, ranks, target, &has_key);
-  }
+  // Prefetches what a copy reads from a rank on, or before it: see CopyLeaf.
+  void FetchRanks(const Leaf& leaf, const RankView& ranks, uint32_t rank, bool before, uint32_t enough) const;
   // Completes CopyLeaf with the order of the leaf.
   void CopyRanks(const RankView& ranks, uint32_t first_at, bool before, uint32_t enough, LeafCopy* copy) const;
 
@@ -302,7 +303,26 @@ void NvTree::CopyLeaf(const Target& target, bool before, LeafCopy* copy, uint32_
     copy->elements.clear();
   }
   const RankView ranks = order->ranks();
-  CopyRanks(ranks, FirstRank(leaf, ranks, target), before, enough, copy);
+  // The search reads one key, near the result. The lines that the copy needs are prefetched before the search waits for it.
+  uint32_t rank = 0;
+  const auto search = [&](const SearchKey& key) {
+    bool is_fetched = false, has_key = false;
+    rank = ranks.FirstNotBefore(
+        *parts_.order, key,
+        [&](uint32_t near) {
+          if (!std::exchange(is_fetched, true)) FetchRanks(leaf, ranks, near, before, enough);
+          return parts_.keys->KeyOf(leaf.elements[ranks.slot[near]]);
+        },
+        &has_key);
+  };
+  if constexpr (std::is_same_v<Target, SearchKey>) {
+    search(target);
+  } else if (target.rest != nullptr) {
+    search(SearchKey(target.prefix, target.rest->key(), target.rest->sequence));
+  } else {
+    rank = FirstRank(leaf, ranks, target);
+  }
+  CopyRanks(ranks, rank, before, enough, copy);
 }
 
 template <class Visit, class OnLeaf>

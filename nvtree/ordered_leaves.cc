@@ -7,7 +7,7 @@
 namespace braiddb {
 namespace {
 
-// Entries that the copy of a part of a leaf prefetches.
+// Number of entries that the copy of a part of a leaf prefetches.
 constexpr uint32_t kFetchedEntries = 8;
 
 }  // namespace
@@ -18,11 +18,12 @@ constexpr uint32_t kFetchedEntries = 8;
 const LeafOrder* NvTree::OrderOf(const InnerNodes::Range& range, bool is_search) const {
   const LeafOrder* const order = orders_->Find(range.leaf);
   const Leaf& leaf = *At(range.leaf);
+  Prefetch(&leaf);
   if (order == nullptr) {
     if (range.low.rest == nullptr && range.high.rest == nullptr) return nullptr;
   } else {
-    if (order->is_declined()) return nullptr;
     order->PrefetchLines();
+    if (order->is_declined()) return nullptr;
     // acquire, in count(): the elements that the order covers are there, and so are those that a reader before saw.
     if (order->covered() == leaf.CountWithin(leaf_bytes_)) return order;
   }
@@ -94,9 +95,20 @@ bool NvTree::Rank(const Leaf& leaf, LeafRanks* ranks) const {
 
 // Without a rest: before all elements with its key word. Reads no entry.
 uint32_t NvTree::FirstRank(const Leaf& leaf, const RankView& ranks, const Separator& target) const {
-  if (target.rest != nullptr) return FirstRank(leaf, ranks, SearchKey(target.prefix, target.rest->key(), target.rest->sequence));
   const auto before = [&](uint8_t slot) { return leaf.elements[slot].key < target.prefix; };
   return static_cast<uint32_t>(std::partition_point(ranks.slot, ranks.slot + ranks.live, before) - ranks.slot);
+}
+
+// First the lines of the elements, then the entries, so that all misses of one kind overlap.
+void NvTree::FetchRanks(const Leaf& leaf, const RankView& ranks, uint32_t rank, bool before, uint32_t enough) const {
+  const uint32_t begin = before ? rank - std::min(rank, enough) : rank;
+  const uint32_t end = before ? rank : std::min(rank + enough + 1, ranks.live);
+  Prefetch(&leaf.elements[ranks.slot[rank]]);
+  for (uint32_t i = begin; i < end; ++i) Prefetch(&leaf.elements[ranks.slot[i]]);
+  parts_.keys->Prefetch(leaf.elements[ranks.slot[rank]]);
+  const uint32_t entries = std::min(kFetchedEntries, end - begin);
+  for (uint32_t i = 0; i < entries; ++i) parts_.keys->Prefetch(leaf.elements[ranks.slot[before ? end - 1 - i : begin + i]]);
+  if (begin != end && end - begin > enough / 2) parts_.keys->Prefetch(leaf.elements[ranks.slot[before ? begin : end - 1]]);
 }
 
 // `first_at`: rank of the first element that is not before the target.
@@ -113,12 +125,8 @@ void NvTree::CopyRanks(const RankView& ranks, uint32_t first_at, bool before, ui
     copy->cuts_key = ranks.has_bits ? ranks.differ[cut] == RankView::kSame
                                     : SameKey(leaf.elements[ranks.slot[cut - 1]], copy->behind);
   }
-  for (uint32_t i = begin; i < end; ++i) Prefetch(&leaf.elements[ranks.slot[i]]);
   copy->elements.resize(end - begin);
   for (uint32_t i = begin; i < end; ++i) copy->elements[i - begin] = leaf.elements[ranks.slot[i]];
-  // A cursor reads the first entries next. Their misses overlap with that of the cut.
-  for (uint32_t i = 0; copy->is_cut && i < std::min(kFetchedEntries, end - begin); ++i)
-    parts_.keys->Prefetch(before ? copy->elements[end - begin - 1 - i] : copy->elements[i]);
 }
 
 // ---- Writers
@@ -140,7 +148,8 @@ void NvTree::UpdateOrder(PmPtr place, uint32_t covered, std::span<const LeafChan
 // Returns false if the ranks cannot be updated.
 bool NvTree::UpdateRanks(const Leaf& leaf, const LeafChange& change, uint32_t slot, LeafRanks* ranks) const {
   const SearchKey key = parts_.keys->KeyOf(change.element);
-  const uint32_t rank = FirstRank(leaf, ranks->view(), key);
+  bool has_key = false;
+  const uint32_t rank = FirstRank(leaf, ranks->view(), key, &has_key);
   if (change.negative) {
     if (rank == ranks->live || leaf.elements[ranks->slot[rank]] != change.element) return false;
     ranks->Remove(rank);
