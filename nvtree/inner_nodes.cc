@@ -68,8 +68,8 @@ class Stopwatch {
 
 }  // namespace
 
-// If some separator of the node has a rest, the keys' common bytes are skipped: those between its borders, or, without a border on
-// one side, those of its separators except the first, which a search never compares.
+// If some separator of the node has a rest, the keys' common bytes are skipped: those between its borders, or, without a border
+// on one side, those of its separators except the first, which a search never compares.
 template <class LowAt>
 InnerNodes::Common InnerNodes::CommonOf(const KeyOrder& order, size_t count, const LowAt& low, const Separator* high,
                                         bool is_first) {

@@ -92,8 +92,8 @@ struct RankView {
  private:
   // The rank of an element whose key shares at least as many leading bits with the target as any other's.
   uint32_t Candidate(Slice target, bool is_reverse) const;
-  // The first rank from `rank` on, or the last one down from it, that differs from its predecessor at or before `position`; `live`
-  // or 0 if there is none. REQUIRES: kReadBehind bytes behind `differ` can be read.
+  // The first rank from `rank` on, or the last one down from it, that differs from its predecessor at or before `position`;
+  // `live` or 0 if there is none. REQUIRES: kReadBehind bytes behind `differ` can be read.
   uint32_t EndOfRun(uint32_t rank, uint32_t position) const {
     const __m128i limit = _mm_set1_epi16(static_cast<int16_t>(position));
     for (; rank < live; rank += kPerStep) {

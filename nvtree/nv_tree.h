@@ -121,8 +121,8 @@ class NvTree {
     std::vector<Element> elements;
     LeafPart part;
     InnerNodes::Range range;
-    // The leaf has a LeafOrder: all elements are at or behind the target, or, if copied `before`, before it. At most `enough` were
-    // copied, those next to the target. `part` is not set.
+    // The leaf has a LeafOrder: all elements are at or behind the target, or, if copied `before`, before it. At most `enough`
+    // were copied, those next to the target. `part` is not set.
     bool is_exact = false;
     bool is_cut = false;    // exact only: the leaf has more elements on the side away from the target
     bool cuts_key = false;  // the cut is between two versions of one key
