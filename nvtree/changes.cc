@@ -1,5 +1,7 @@
 // The writers' side of NvTree: appends, and the splits, replaces and merges of leaves (NV-Tree, FAST '15, 3.2.3 and 3.2.4).
 #include <algorithm>
+#include <bit>
+#include <iterator>
 
 #include "nvtree/nv_tree.h"
 #include "util/mutant.h"
@@ -129,7 +131,11 @@ Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* appli
   Persistence* const persistence = parts_.regions->persistence();
   // The elements may begin in the middle of a line; the header is one line more.
   flushed_lines_.fetch_add(count * sizeof(Element) / kCacheLine + 2, std::memory_order_relaxed);
-  if (AppendToLeaf(persistence, leaf, changes)) return Status::OK();
+  const uint32_t covered = leaf->count();
+  if (AppendToLeaf(persistence, leaf, changes)) {
+    UpdateOrder(range.leaf, covered, changes);
+    return Status::OK();
+  }
   std::lock_guard lock(structure_mutex_);
   return Fail(persistence->error());
 }
@@ -162,7 +168,7 @@ struct NvTree::Step {
 // WHAT A READER SEES  Before 4 the old leaf, after 4 the new ones.
 // COST   Two fences.
 Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, std::span<const LeafChange> changes) {
-  std::lock_guard lock(structure_mutex_);
+  std::unique_lock lock(structure_mutex_);
   if (failed_.load(std::memory_order_relaxed)) return Failure();
   const uint32_t capacity = Leaf::Capacity(leaf_bytes_);
   Step step(space_.get());
@@ -201,7 +207,13 @@ Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, s
   if (!status.ok()) return status;
   // Allocate all memory that step 4 needs, since nothing may fail after step 3.
   InnerNodes::Replacement replacement = inner_.Prepare(at, static_cast<uint32_t>(step.old.size()), step.children.all());
-  return Link(at, &step, &replacement);
+  status = Link(at, &step, &replacement);
+  lock.unlock();
+  // Readers of the old leaf made its order, so they probably want the new ones. Readers may make them too.
+  const LeafOrder* const order = orders_->Find(range.leaf);
+  if (!status.ok() || order == nullptr || order->is_declined()) return status;
+  for (const InnerNodes::Child& child : step.children.all()) MakeOrder(child.leaf, nullptr);
+  return status;
 }
 
 // Removes the cancelled elements from step->elements and merges the added ones in.
@@ -231,10 +243,23 @@ void NvTree::MakeChanges(std::span<const LeafChange> changes, Step* step) const 
                   [&](const Element& element) { return std::binary_search(taken.begin(), taken.end(), element, less); });
   }
   step->in_order = !added.empty() && !elements.empty() && Less(elements.back(), added.front());
-  const auto middle = static_cast<std::ptrdiff_t>(elements.size());
-  elements.insert(elements.end(), added.begin(), added.end());
-  std::inplace_merge(elements.begin(), elements.begin() + middle, elements.end(),
-                     [this](const Element& a, const Element& b) { return Less(a, b); });
+  const auto less = [this](const Element& a, const Element& b) { return Less(a, b); };
+  std::vector<Element> merged;
+  merged.reserve(elements.size() + added.size());
+  if (added.size() * static_cast<size_t>(std::bit_width(elements.size())) < elements.size()) {
+    // Binary searches read fewer keys than a merge does.
+    auto from = elements.cbegin();
+    for (const Element& element : added) {
+      const auto to = std::upper_bound(from, elements.cend(), element, less);
+      merged.insert(merged.end(), from, to);
+      merged.push_back(element);
+      from = to;
+    }
+    merged.insert(merged.end(), from, elements.cend());
+  } else {
+    std::merge(elements.begin(), elements.end(), added.begin(), added.end(), std::back_inserter(merged), less);
+  }
+  elements.swap(merged);
 }
 
 // Divides the elements into equal shares. If keys arrive in order, into full leaves and a rest, because the full leaves will get
@@ -305,7 +330,10 @@ Status NvTree::Link(const SearchKey& at, Step* step, InnerNodes::Replacement* re
   ++(step->old.size() == 2 ? merges_ : step->children.size() > 1 ? splits_ : replaces_);
   try {
     for (const PmPtr old : step->old) {
-      parts_.epochs->Retire([space = space_, old] { space->Free(old); });
+      parts_.epochs->Retire([space = space_, orders = orders_, old] {
+        orders->Drop(old);  // before the block may be another leaf
+        space->Free(old);
+      });
       retired_.fetch_add(1, std::memory_order_relaxed);
     }
     inner_.Shrink();

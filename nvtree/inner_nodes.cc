@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <type_traits>
 
 #include "pmem/persistence.h"
 #include "util/check.h"
@@ -28,22 +29,27 @@ bool Reaches(const KeyOrder& order, const Separator& place, const Target& target
   return kStrict ? comparison > 0 : comparison >= 0;
 }
 
-// Index of the last prefix that is not larger; 0 if all are larger. Binary search with conditional moves instead of branches.
-inline size_t LastNotAbove(const uint64_t* prefixes, size_t count, uint64_t prefix) {
-  const uint64_t* at = prefixes;
-  for (size_t left = count; left > 1; left -= left / 2) at = Load(at[left / 2]) <= prefix ? at + left / 2 : at;
-  return static_cast<size_t>(at - prefixes);
+// Index of the last word that is not larger; 0 if all others are larger. Does not read words[0]. Binary search with conditional
+// moves instead of branches.
+inline size_t LastNotAbove(const uint64_t* words, size_t count, uint64_t word) {
+  const uint64_t* at = words;
+  for (size_t left = count; left > 1; left -= left / 2) at = Load(at[left / 2]) <= word ? at + left / 2 : at;
+  return static_cast<size_t>(at - words);
 }
 
-// Index of the last separator in [first, behind) that reaches the target; `first` if none does. Binary search.
-template <bool kStrict, class Target, class SeparatorAt>
-size_t LastReached(const KeyOrder& order, size_t first, size_t behind, const Target& target, const SeparatorAt& separator_at) {
+// The last index in [first, behind) that is reached; `first` if none is. Binary search.
+template <class ReachesAt>
+size_t LastReached(size_t first, size_t behind, const ReachesAt& reaches) {
   size_t reached = first;
   for (size_t left = behind - first; left > 1; left -= left / 2) {
-    if (Reaches<kStrict>(order, separator_at(reached + left / 2), target)) reached += left / 2;
+    if (reaches(reached + left / 2)) reached += left / 2;
   }
   return reached;
 }
+
+// Among separators without rests: a key with the prefix of a separator is behind it.
+template <class Target>
+constexpr bool kPrefixesDecide = std::is_same_v<Target, SearchKey>;
 
 uint64_t RestBytes(const Separator& separator) { return separator.rest == nullptr ? 0 : separator.rest->bytes(); }
 
@@ -62,30 +68,50 @@ class Stopwatch {
 
 }  // namespace
 
+// If some separator of the node has a rest, the keys' common bytes are skipped: those between its borders, or, without a border
+// on one side, those of its separators except the first, which a search never compares.
+template <class LowAt>
+InnerNodes::Common InnerNodes::CommonOf(const KeyOrder& order, size_t count, const LowAt& low, const Separator* high,
+                                        bool is_first) {
+  Common common;
+  common.is_open = is_first || high == nullptr;
+  for (size_t i = 1; i < count; ++i) common.has_rests |= low(i).rest != nullptr;
+  if (!common.has_rests) return common;
+  common.bytes = common.is_open ? CommonBytes(order, low(1), low(count - 1)) : CommonBytes(order, low(0), *high);
+  return common;
+}
+
 // The IN part. The lowest level contains the start of each PLN's range. Immutable.
 struct InnerNodes::Levels {
   struct alignas(kCacheLine) Node {
-    uint64_t prefix[kFanout];  // padded with the largest number behind the end of a level
+    uint64_t word[kFanout];  // WordBehind of the separators; padded with the largest number behind the end of a level
 
-    // The last prefix that is not larger, 0 if none. Compares all of them: no load depends on another, so misses overlap.
+    // The last word that is not larger, 0 if none. Compares all of them: no load depends on another, so misses overlap.
     size_t LastNotAbove(uint64_t of) const {
       size_t not_above = 0;
 #pragma GCC unroll 16
-      for (size_t i = 1; i < kFanout; ++i) not_above += prefix[i] <= of;
+      for (size_t i = 1; i < kFanout; ++i) not_above += word[i] <= of;
       return not_above;
     }
-    // The last prefix that is smaller, 0 if none.
-    size_t LastBelow(uint64_t of) const { return of == 0 ? 0 : LastNotAbove(of - 1); }
   };
   struct Level {
-    size_t begin;  // index of its first node
-    size_t count;  // number of prefixes
+    size_t begin;   // index of its first node
+    size_t count;   // number of separators
+    size_t stride;  // number of PLNs that a separator covers
   };
-  std::vector<Node> nodes;  // of all levels, top level first
+  // What a search in a node needs beside the words, if there are rests.
+  struct NodeBase {
+    Common common;
+    uint64_t base;  // prefix of the node's last separator
+  };
+  struct Place {
+    const SeparatorRest* rest;
+    ParentId parent;
+  };
+  std::vector<Node> nodes;      // of all levels, top level first
+  std::vector<NodeBase> bases;  // of all nodes; empty if no separator has a rest
   std::vector<Level> levels;
-  // Per PLN.
-  std::vector<const SeparatorRest*> rest;
-  std::vector<ParentId> parents;
+  std::vector<Place> places;  // of all PLNs
 
   // A PLN and the start of its range.
   struct Low {
@@ -94,26 +120,37 @@ struct InnerNodes::Levels {
   };
   // REQUIRES: at least one element, in order.
   // STEPS  1. Compute the levels' sizes from the bottom up.  2. Lay the levels out from the top down in one array.
-  //        3. Fill the lowest level.  4. Fill each upper level with the first prefix of each node below.
-  explicit Levels(std::span<const Low> lows) : rest(lows.size()), parents(lows.size()) {
-    for (levels.push_back({0, lows.size()}); levels.back().count > kFanout;) levels.push_back({0, Nodes(levels.back())});
+  //        3. Fill the nodes. A separator of an upper level is the first separator of the node below.
+  Levels(const KeyOrder& order, std::span<const Low> lows) : places(lows.size()) {
+    for (levels.push_back({0, lows.size(), 1}); levels.back().count > kFanout;)
+      levels.push_back({0, Nodes(levels.back()), levels.back().stride * kFanout});
     std::reverse(levels.begin(), levels.end());
     for (size_t i = 1; i < levels.size(); ++i) levels[i].begin = levels[i - 1].begin + Nodes(levels[i - 1]);
     nodes.resize(levels.back().begin + Nodes(levels.back()));
-    for (Node& node : nodes) std::fill(std::begin(node.prefix), std::end(node.prefix), UINT64_MAX);
+    bool has_rests = false;
     for (size_t i = 0; i < lows.size(); ++i) {
-      *At(levels.back(), i) = lows[i].low.prefix;
-      rest[i] = lows[i].low.rest;
-      parents[i] = lows[i].parent;
+      places[i] = {lows[i].low.rest, lows[i].parent};
+      has_rests |= lows[i].low.rest != nullptr;
     }
-    for (size_t depth = levels.size() - 1; depth-- > 0;) {
-      for (size_t i = 0; i < levels[depth].count; ++i) *At(levels[depth], i) = *At(levels[depth + 1], i * kFanout);
+    if (has_rests) bases.resize(nodes.size());
+    for (const Level& level : levels) {
+      for (size_t i = 0; i < Nodes(level); ++i) Fill(order, lows, level, i);
     }
   }
   static size_t Nodes(const Level& level) { return (level.count + kFanout - 1) / kFanout; }
-  uint64_t* At(const Level& level, size_t i) { return &nodes[level.begin + i / kFanout].prefix[i % kFanout]; }
-  uint64_t prefix(size_t i) const { return nodes[levels.back().begin + i / kFanout].prefix[i % kFanout]; }
-  uint64_t bytes() const { return nodes.size() * sizeof(Node) + parents.size() * (sizeof(ParentId) + sizeof(rest[0])); }
+  void Fill(const KeyOrder& order, std::span<const Low> lows, const Level& level, size_t i) {
+    const size_t first = i * kFanout;
+    const size_t count = std::min<size_t>(kFanout, level.count - first);
+    const auto low = [&](size_t at) { return lows[(first + at) * level.stride].low; };
+    const bool is_last = first + count == level.count;
+    const Separator high = is_last ? Separator() : low(count);
+    const Common common = CommonOf(order, count, low, is_last ? nullptr : &high, i == 0);
+    Node* const node = &nodes[level.begin + i];
+    std::fill(std::begin(node->word), std::end(node->word), UINT64_MAX);
+    for (size_t at = 0; at < count; ++at) node->word[at] = WordBehind(order, low(at), common.bytes);
+    if (!bases.empty()) bases[level.begin + i] = {common, low(count - 1).prefix};
+  }
+  uint64_t bytes() const { return nodes.size() * sizeof(Node) + bases.size() * sizeof(NodeBase) + places.size() * sizeof(Place); }
 };
 
 // The PLNs of one full build and of the changes since. PLNs are in chunks; each chunk is twice as large as the one before, so
@@ -170,34 +207,56 @@ InnerNodes::~InnerNodes() {
 
 // ---- Search
 
-// STEPS  1. Descend by prefixes.  2. If the PLN found has the target's prefix but begins behind the target, the rests decide:
-//        binary search among the PLNs with this prefix.
-// COST   One node of two cache lines per level.
+// STEPS  1. If the target may lie outside the common bytes, compare these.  2. Words decide, unless the separator found has the
+//        target's word.  3. Then compare entire separators. Equal words behind equal bytes: the target has their prefix.
+template <bool kStrict, class Target, class LastNotAboveWord, class WordOf, class RestOf>
+size_t InnerNodes::SlotOf(Common common, uint64_t base, size_t count, const Target& target,
+                          const LastNotAboveWord& last_not_above, const WordOf& word_of, const RestOf& rest_of) const {
+  if (count == 1) return 0;
+  if (common.is_open && common.bytes > 0) {
+    // A torn read of a PLN may find no rest.
+    const Separator sample{base, rest_of(count - 1)};
+    const uint32_t compared = sample.rest == nullptr ? std::min<uint32_t>(common.bytes, sizeof(base)) : common.bytes;
+    const int outside = CompareCommon(*order_, target, sample, compared);
+    if (outside != 0) return outside < 0 ? 0 : count - 1;
+  }
+  const uint64_t word = WordBehind(*order_, target, common.bytes);
+  const size_t slot = std::min(last_not_above(word), count - 1);
+  if (slot == 0 || word_of(slot) != word) return slot;
+  const auto reaches = [&](size_t i) { return Reaches<kStrict>(*order_, Separator{target.prefix, rest_of(i)}, target); };
+  if (reaches(slot)) return slot;
+  return LastReached(word == 0 ? 0 : last_not_above(word - 1), slot, reaches);
+}
+
 template <bool kStrict, class Target>
-InnerNodes::ParentId InnerNodes::Descend(const Levels& levels, const Target& target) const {
-  const uint64_t prefix = target.prefix;
+InnerNodes::Descent InnerNodes::Descend(const Levels& levels, const Target& target) const {
   size_t at = 0;
+  if (kPrefixesDecide<Target> && levels.bases.empty()) {
+    for (const Levels::Level& level : levels.levels)
+      at = std::min(at * kFanout + levels.nodes[level.begin + at].LastNotAbove(target.prefix), level.count - 1);
+    return {levels.places[at].parent, nullptr};
+  }
   for (const Levels::Level& level : levels.levels) {
-    at = std::min(at * kFanout + levels.nodes[level.begin + at].LastNotAbove(prefix), level.count - 1);
+    const Levels::Node& node = levels.nodes[level.begin + at];
+    const Levels::NodeBase base = levels.bases.empty() ? Levels::NodeBase() : levels.bases[level.begin + at];
+    const size_t first = at * kFanout;
+    at = first + SlotOf<kStrict>(
+                     base.common, base.base, std::min<size_t>(kFanout, level.count - first), target,
+                     [&](uint64_t word) { return node.LastNotAbove(word); }, [&](size_t i) { return node.word[i]; },
+                     [&](size_t i) { return levels.places[(first + i) * level.stride].rest; });
   }
-  if (__builtin_expect(levels.prefix(at) == prefix && !Reaches<kStrict>(*order_, {prefix, levels.rest[at]}, target), 0)) {
-    size_t below = 0;
-    for (const Levels::Level& level : levels.levels) {
-      below = std::min(below * kFanout + levels.nodes[level.begin + below].LastBelow(prefix), level.count - 1);
-    }
-    at = LastReached<kStrict>(*order_, below, at, target, [&](size_t i) { return Separator{levels.prefix(i), levels.rest[i]}; });
-  }
-  return levels.parents[at];
+  return {levels.places[at].parent, at + 1 < levels.places.size() ? levels.places[at + 1].rest : nullptr};
 }
 
 // WHY IT IS RIGHT  A PLN is read like a seqlock: the result counts only if `version` was even and did not change. The epoch guard
 //                  keeps everything alive that a torn read may reach: separator rests, levels and PLNs. A target behind the PLN's
-//                  range is in a right neighbor, which the loop reads next.
+//                  range is in a right neighbor, which the loop reads next. A PLN's range only shrinks, and the start of a PLN's
+//                  range never changes, so its rest in the levels is the one that the PLN stores.
 template <bool kStrict, class Target>
 InnerNodes::Range InnerNodes::Search(const Target& target) const {
   // acquire: pair with the releases in Build and RebuildLevels.
   const Generation& generation = *generation_.load(std::memory_order_acquire);
-  ParentId id = Descend<kStrict>(*generation.levels.load(std::memory_order_acquire), target);
+  auto [id, next_rest] = Descend<kStrict>(*generation.levels.load(std::memory_order_acquire), target);
   for (SpinWait wait;; wait.Once()) {
     const Parent& parent = *generation.At(id);
     for (size_t line = kCacheLine; line < offsetof(Parent, rest); line += kCacheLine)
@@ -209,33 +268,35 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
     Range range;
     range.high = {Load(parent.high.prefix), Load(parent.high.rest)};
     range.is_last = next == kNone;
-    // The target is in a right neighbor.
-    if (next != kNone && Reaches<kStrict>(*order_, range.high, target)) {
+    // The target is in a right neighbor. The descent has compared it with next_rest, and it is before that.
+    const bool is_before_high = range.high.rest != nullptr && range.high.rest == next_rest;
+    if (next != kNone && !is_before_high && Reaches<kStrict>(*order_, range.high, target)) {
       if (Load(parent.version) == version) id = next;
       continue;
     }
     // Most PLNs have no rests; the lines of `rest` are read only if some separator needs one.
-    const bool has_rests = Load(parent.rests) != 0;
-    if (has_rests) {
-      for (size_t line = offsetof(Parent, rest); line < sizeof(Parent); line += kCacheLine)
-        Prefetch(reinterpret_cast<const char*>(&parent) + line);
-    }
-    const auto separator = [&](uint64_t slot) {
-      return Separator{Load(parent.prefix[slot]), has_rests ? Load(parent.rest[slot]) : nullptr};
-    };
+    const Common common = Common::Of(Load(parent.common));
+    const uint64_t low_prefix = Load(parent.low_prefix), base = Load(parent.base);
+    for (size_t line = offsetof(Parent, rest); line < sizeof(Parent) && common.has_rests; line += kCacheLine)
+      Prefetch(reinterpret_cast<const char*>(&parent) + line);
+    const auto rest_of = [&](size_t slot) { return common.has_rests ? Load(parent.rest[slot]) : nullptr; };
     const uint64_t count = Load(parent.count);
-    // Prefixes decide unless the separator found has the target's prefix and begins behind the target.
-    uint64_t slot = LastNotAbove(parent.prefix, count, target.prefix);
-    if (Load(parent.prefix[slot]) == target.prefix && !Reaches<kStrict>(*order_, separator(slot), target)) {
-      slot = LastReached<kStrict>(*order_, 0, slot, target, separator);
-    }
+    const size_t slot =
+        kPrefixesDecide<Target> && !common.has_rests
+            ? LastNotAbove(parent.word, count, target.prefix)
+            : SlotOf<kStrict>(
+                  common, base, count, target, [&](uint64_t word) { return LastNotAbove(parent.word, count, word); },
+                  [&](size_t i) { return Load(parent.word[i]); }, rest_of);
+    const auto low = [&](size_t i) {
+      return Separator{PrefixOf(i, Load(parent.word[i]), common.bytes, low_prefix, base), rest_of(i)};
+    };
     const uint64_t word = Load(parent.leaf[slot]);
     range.leaf = LeafOf(word);
     range.sorted = HintOf(word);
-    range.low = separator(slot);
+    range.low = low(slot);
     // The range ends at the next separator, or at the end of the PLN's range.
     if (slot + 1 < count) {
-      range.high = separator(slot + 1);
+      range.high = low(slot + 1);
       range.is_last = false;
     }
     if (Load(parent.version) == version) return range;
@@ -252,12 +313,14 @@ template InnerNodes::Range InnerNodes::Search<true>(const Separator&) const;
 // Called only by the changing thread, so relaxed and plain loads are enough, and the version is not checked.
 InnerNodes::Parent* InnerNodes::Locate(const SearchKey& at, uint32_t* slot, uint32_t* moves) const {
   const Generation& generation = *generation_.load(std::memory_order_relaxed);
-  Parent* parent = generation.At(Descend<false>(*generation.levels.load(std::memory_order_relaxed), at));
+  Parent* parent = generation.At(Descend<false>(*generation.levels.load(std::memory_order_relaxed), at).parent);
   for (*moves = 0; parent->next != kNone && Reaches<false>(*order_, parent->high, at); ++*moves) {
     parent = generation.At(static_cast<ParentId>(parent->next));
   }
-  *slot = 0;
-  while (*slot + 1 < parent->count && Reaches<false>(*order_, {parent->prefix[*slot + 1], parent->rest[*slot + 1]}, at)) ++*slot;
+  *slot = static_cast<uint32_t>(SlotOf<false>(
+      Common::Of(parent->common), parent->base, parent->count, at,
+      [&](uint64_t word) { return LastNotAbove(parent->word, parent->count, word); }, [&](size_t i) { return parent->word[i]; },
+      [&](size_t i) { return parent->rest[i]; }));
   return parent;
 }
 
@@ -277,23 +340,27 @@ PmPtr InnerNodes::LeftOf(const SearchKey& at) const {
   const Parent* parent = Locate(at, &slot, &moves);
   if (slot > 0) return LeafOf(parent->leaf[slot - 1]);
   if (parent == generation.At(generation.first)) return PmPtr();
-  return FindBefore(Separator{parent->prefix[0], parent->rest[0]}).leaf;
+  return FindBefore(parent->low(0)).leaf;
 }
 
 // `count` is stored last: a reader that loads it finds that number of slots filled. It may see a mix of old and new slots; the
-// version check rejects it.
-void InnerNodes::Fill(Parent* parent, std::span<const Child> children, uint64_t next, const Separator& high) {
-  uint64_t rests = 0;
+// version check rejects it. `is_first`: the PLN is the first one.
+void InnerNodes::Fill(Parent* parent, std::span<const Child> children, uint64_t next, const Separator& high,
+                      bool is_first) const {
+  const auto low = [&](size_t i) { return children[i].low; };
+  Common common = CommonOf(*order_, children.size(), low, next == kNone ? nullptr : &high, is_first);
+  common.has_rests |= children.front().low.rest != nullptr;  // a search returns it, though it does not compare it
   for (size_t i = 0; i < children.size(); ++i) {
-    rests += children[i].low.rest != nullptr;
-    Store(&parent->prefix[i], children[i].low.prefix);
+    Store(&parent->word[i], WordBehind(*order_, children[i].low, common.bytes));
     Store(&parent->rest[i], children[i].low.rest);
     Store(&parent->leaf[i], children[i].word());
   }
   Store(&parent->high.prefix, high.prefix);
   Store(&parent->high.rest, high.rest);
   Store(&parent->next, next);
-  Store(&parent->rests, rests);
+  Store(&parent->common, common.word());
+  Store(&parent->low_prefix, children.front().low.prefix);
+  Store(&parent->base, children.back().low.prefix);
   Store(&parent->count, uint64_t{children.size()});
 }
 
@@ -309,7 +376,8 @@ InnerNodes::Replacement InnerNodes::Prepare(const SearchKey& at, uint32_t count,
   change.parent = Locate(at, &change.slot, &moves);
   const Parent& parent = *change.parent;
   BRAIDDB_CHECK(count > 0 && change.slot + count <= parent.count && !children.empty());
-  BRAIDDB_CHECK(children[0].low.prefix == parent.prefix[change.slot] && children[0].low.rest == parent.rest[change.slot]);
+  const Separator low = parent.low(change.slot);
+  BRAIDDB_CHECK(children[0].low.prefix == low.prefix && children[0].low.rest == low.rest);
   given_up_.reserve(given_up_.size() + count);
   change.count = count;
   change.children = children.size();
@@ -333,7 +401,7 @@ InnerNodes::Replacement InnerNodes::Prepare(const SearchKey& at, uint32_t count,
   // left.
   for (size_t begin = (slots.size() - 1) / piece * piece; begin > 0; begin -= piece) {
     const ParentId id = generation->New();
-    Fill(generation->At(id), std::span(slots).subspan(begin, end - begin), change.next, change.high);
+    Fill(generation->At(id), std::span(slots).subspan(begin, end - begin), change.next, change.high, false);
     change.next = id;
     change.high = slots[begin].low;
     end = begin;
@@ -360,7 +428,7 @@ void InnerNodes::Commit(Replacement* change) noexcept {
     stats_.bytes -= rest->bytes();
     given_up_.emplace_back([rest] { DeleteSeparatorRest(rest); });  // Prepare reserved the room
   }
-  Fill(parent, change->left, change->next, change->high);
+  Fill(parent, change->left, change->next, change->high, parent == generation->At(generation->first));
   Store(&parent->version, version + 2);
 
   stats_.bytes += change->rest_bytes;
@@ -382,7 +450,7 @@ void InnerNodes::RebuildLevels() {
   std::vector<Levels::Low> lows;
   lows.reserve(generation->used);
   generation->ForEachParent([&](ParentId id, const Parent& parent) { lows.push_back({parent.child(0).low, id}); });
-  auto levels = std::make_unique<Levels>(lows);
+  auto levels = std::make_unique<Levels>(*order_, lows);
   given_up_.reserve(given_up_.size() + 1);
   const Levels* const before = generation->levels.load(std::memory_order_relaxed);
   generation->levels.store(levels.release(), std::memory_order_release);
@@ -400,30 +468,17 @@ void InnerNodes::Build(std::span<const Child> children) {
   auto generation = std::make_unique<Generation>();
   std::vector<Levels::Low> lows;
   lows.reserve((children.size() + kBuildFill - 1) / kBuildFill);
-  Parent* last = nullptr;
   uint64_t rest_bytes = 0;
+  for (const Child& child : children) rest_bytes += RestBytes(child.low);
   for (size_t begin = 0; begin < children.size(); begin += kBuildFill) {
-    const ParentId id = generation->New();
-    Parent* const parent = generation->At(id);
-    parent->count = std::min<size_t>(kBuildFill, children.size() - begin);
-    for (size_t i = 0; i < parent->count; ++i) {
-      const Child& child = children[begin + i];
-      parent->prefix[i] = child.low.prefix;
-      parent->rest[i] = child.low.rest;
-      parent->leaf[i] = child.word();
-      parent->rests += child.low.rest != nullptr;
-      rest_bytes += RestBytes(child.low);
-    }
-    if (last == nullptr) {
-      generation->first = id;
-    } else {
-      last->next = id;
-      last->high = children[begin].low;
-    }
-    last = parent;
+    const ParentId id = generation->New();  // in order: 0, 1, 2, …
+    const std::span<const Child> own = children.subspan(begin, std::min<size_t>(kBuildFill, children.size() - begin));
+    const bool is_last = begin + kBuildFill >= children.size();
+    Fill(generation->At(id), own, is_last ? kNone : id + 1, is_last ? Separator() : children[begin + kBuildFill].low, begin == 0);
     lows.push_back({children[begin].low, id});
   }
-  auto levels = std::make_unique<Levels>(lows);
+  generation->first = lows.front().parent;
+  auto levels = std::make_unique<Levels>(*order_, lows);
   generation->children = children.size();
   generation->levels.store(levels.release(), std::memory_order_relaxed);
   given_up_.reserve(given_up_.size() + 1);

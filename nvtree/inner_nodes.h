@@ -10,11 +10,25 @@
 // SPLITS       A full PLN moves half of its leaves to a new PLN on its right. Readers reach the new PLN through the old one,
 //              which stores the end of its range and its right neighbor (as in Lehman and Yao, TODS '81). A rebuild of the levels
 //              alone adds the new PLNs to the levels. It is due when a 16th of the PLNs is new or when a walk to the right
-//              becomes long. The cost of a rebuild is therefore small against the number of splits before it. After splits, PLNs
-//              are at least half full, so DRAM is proportional to the number of leaves.
+//              becomes long. The cost of a rebuild is therefore small against the number of splits before it.
+//              FILL  A split in the middle of a PLN leaves two PLNs of at least half their slots. A split at its end, where keys
+//              probably arrive in order, leaves kOrderedFill leaves and the few others. Merges of leaves empty slots, and PLNs
+//              are not merged; a full build (Shrink) replaces PLNs that have less than kShrinkBelow leaves on average. DRAM is
+//              therefore proportional to the number of leaves.
 //              The NV-Tree paper never splits a PLN: a full PLN causes a rebuild of everything with one leaf per PLN. Keys that
 //              arrive in order then fill one PLN again and again, and each time cause a full rebuild. See
 //              docs/design/0004-nvtree.md.
+// WHAT IS COMPARED  Words of eight bytes. A node whose keys all begin with the same bytes stores that number of bytes, and the
+//              eight bytes behind them of each separator (separator.h). The node's range says that a target begins alike: the
+//              descent has compared it with the separators left and right. Only nodes at an end of a level, and the first and
+//              the last PLN, have no border on one side; there the bytes are compared with those of one separator. If no
+//              separator has a rest, words are prefixes and nothing is skipped.
+// FALLBACK     If the separator that was found has the target's word, entire separators with that word are compared: one if the
+//              separator is not behind the target, otherwise log2 of their number. With a comparator of the user's all words
+//              are equal, so that every search is a binary search over entire separators.
+// COST         In cache misses: one node of two lines per level, of which only the lowest is not in the CPU's caches; a line
+//              with the PLN's number; the PLN's header, its words in parallel, and one line each of its leaves and rests. After
+//              a split, until the next rebuild of the levels, one separator more.
 // CONCURRENCY  One thread at a time changes the nodes. Readers take no latch. Levels and removed nodes are retired through
 //              epochs. A PLN has a version, which is odd during a change. A reader that finds a changed version reads the PLN
 //              again.
@@ -153,32 +167,65 @@ class InnerNodes {
   static constexpr uint32_t kMaxMoves = 4;
   static constexpr uint64_t kNewParents = 16;
 
-  // Words are loaded with acquire and stored with release, between two changes of `version`. If prefixes decide between all
-  // neighbors, `rest` is not read, which saves its cache lines.
+  // What the separators of a node have in common, except the first one. `bytes`: the number of bytes with which all their keys
+  // begin; 0 if none has a rest. `is_open`: the node has no border on one side, so a target need not begin with these bytes.
+  struct Common {
+    uint32_t bytes = 0;
+    bool is_open = true;
+    bool has_rests = false;
+
+    uint64_t word() const { return uint64_t{bytes} << 2 | uint64_t{is_open} << 1 | uint64_t{has_rests}; }
+    static Common Of(uint64_t word) { return {static_cast<uint32_t>(word >> 2), (word & 2) != 0, (word & 1) != 0}; }
+  };
+  // Words are loaded with acquire and stored with release, between two changes of `version`. If no separator has a rest, `rest`
+  // is not read, which saves its cache lines.
   struct alignas(64) Parent {
     uint64_t version;  // odd during a change
     uint64_t count;
     uint64_t next;  // ParentId
     Separator high;
-    uint64_t rests;  // number of elements of `rest` that are not null
-    uint64_t prefix[kParentSlots];
+    uint64_t common;      // Common::word
+    uint64_t low_prefix;  // of the first separator
+    uint64_t base;        // prefix of the last separator; all but the first separator begin with its first Common::bytes bytes
+    uint64_t word[kParentSlots];  // WordBehind of the separators, behind Common::bytes bytes; the first one's is not used
     uint64_t leaf[kParentSlots];  // Child::word
     const SeparatorRest* rest[kParentSlots];
 
-    Child child(uint64_t i) const { return {{prefix[i], rest[i]}, LeafOf(leaf[i]), HintOf(leaf[i])}; }
+    Separator low(uint64_t i) const { return {PrefixOf(i, word[i], Common::Of(common).bytes, low_prefix, base), rest[i]}; }
+    Child child(uint64_t i) const { return {low(i), LeafOf(leaf[i]), HintOf(leaf[i])}; }
   };
+  // The prefix of separator i of a PLN.
+  static uint64_t PrefixOf(uint64_t i, uint64_t word, uint32_t skip, uint64_t low_prefix, uint64_t base) {
+    if (i == 0) return low_prefix;
+    if (skip == 0) return word;
+    if (skip >= sizeof(base)) return base;
+    return (base & ~(~uint64_t{0} >> (8 * skip))) | word >> (8 * skip);
+  }
   struct Levels;
   struct Generation;
 
   template <bool kStrict, class Target>
   Range Search(const Target& target) const;
+  // A PLN, and the rest of the separator that ended its range when the levels were built; null: unknown, or it has none.
+  struct Descent {
+    ParentId parent;
+    const SeparatorRest* next_rest;
+  };
   template <bool kStrict, class Target>
-  ParentId Descend(const Levels& levels, const Target& target) const;
+  Descent Descend(const Levels& levels, const Target& target) const;
+  // The last of a node's `count` separators that the target reaches. `last_not_above(word)`: the last separator whose word is not
+  // above, 0 if none. `word_of(i)`, `rest_of(i)`: of separator i > 0. REQUIRES: the target reaches the first separator.
+  template <bool kStrict, class Target, class LastNotAbove, class WordOf, class RestOf>
+  size_t SlotOf(Common common, uint64_t base, size_t count, const Target& target, const LastNotAbove& last_not_above,
+                const WordOf& word_of, const RestOf& rest_of) const;
   // The PLN whose range contains `at`, and the slot. *moves: number of steps to the right.
   Parent* Locate(const SearchKey& at, uint32_t* slot, uint32_t* moves) const;
   void RebuildLevels();
   void RetireGivenUp() noexcept;
-  static void Fill(Parent* parent, std::span<const Child> children, uint64_t next, const Separator& high);
+  void Fill(Parent* parent, std::span<const Child> children, uint64_t next, const Separator& high, bool is_first) const;
+  // Of a node with the separators low(0) … low(count - 1). `high`: the end of its range, or null. `is_first`: before all others.
+  template <class LowAt>
+  static Common CommonOf(const KeyOrder& order, size_t count, const LowAt& low, const Separator* high, bool is_first);
 
   const KeyOrder* const order_;
   EpochManager* const epochs_;

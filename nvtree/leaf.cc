@@ -139,6 +139,22 @@ bool IsValidLeaf(const Leaf& leaf, uint64_t tree_id, PmPtr place, uint32_t bytes
   return LoadRelaxed(&leaf.published) == Published(checksum, count) && IsInOrder({leaf.elements, sorted});
 }
 
+// From the end, as in CollectLive.
+uint32_t LiveSlots(const Leaf& leaf, uint32_t count, uint8_t* slots) {
+  const uint32_t sorted = std::min(leaf.sorted(), count);
+  NegativeElements negatives(leaf);
+  uint32_t at = count;
+  for (uint32_t i = count; i-- > 0;) {
+    if (i >= sorted && leaf.is_negative(i)) {
+      negatives.Add(i);
+    } else if (!negatives.Take(i)) {
+      slots[--at] = static_cast<uint8_t>(i);
+    }
+  }
+  std::copy(slots + at, slots + count, slots);
+  return count - at;
+}
+
 // STEPS  1. Prefetch.  2. Find the sorted elements of the part.  3. Without NEGATIVE elements: copy.  4. Otherwise scan from the
 //        end, and fill *live from its end, since a cancelled element lies before its NEGATIVE one.
 size_t CollectLive(const Leaf& leaf, uint32_t bytes, LeafPart* part, std::vector<Element>* live) {

@@ -121,6 +121,10 @@ inline size_t CollectLive(const Leaf& leaf, uint32_t bytes, std::vector<Element>
   return CollectLive(leaf, bytes, &all, live);
 }
 
+// Writes the indices of the live elements among the first `count` to `slots`, ascending. Returns their number. `slots` has room
+// for `count`, which is at most the capacity.
+uint32_t LiveSlots(const Leaf& leaf, uint32_t count, uint8_t* slots);
+
 // The values of NEGATIVE elements that a scan from the end of a leaf has met and whose cancelled element it has not met yet.
 class TakenBack {
  public:
@@ -225,7 +229,7 @@ const Element* FirstAtTarget(const Element* begin, const Element* end, const Tak
 // COST  The header's line, then in parallel the lines of the appended elements and the line at the estimated position. FetchLeaf
 //       has usually prefetched them. If keys share their first eight bytes, also the entries that `compare` and `visit` read:
 //       those of the appended elements in parallel, except the first; of the sorted elements about half of log2 n, one after
-//       another.
+//       another. A leaf with many such keys has a LeafOrder (leaf_order.h), and is searched in one entry instead.
 template <class Compare, class Fetch, class Visit>
 void VisitLeaf(const Leaf& leaf, uint32_t bytes, uint64_t key, double place, const Compare& compare, const Fetch& fetch,
                const Visit& visit) {

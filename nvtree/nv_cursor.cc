@@ -5,37 +5,52 @@
 
 namespace braiddb {
 
-// Copies the key: the separator belongs to the inner nodes, and is valid only within the epoch guard.
-NvCursor::Border::Border(const Separator& separator) {
-  prefix = separator.prefix;
-  has_rest = separator.rest != nullptr;
-  if (!has_rest) return;
-  key.assign(separator.rest->key_data, separator.rest->key_size);
-  sequence = separator.rest->sequence;
+void NvCursor::Border::Set(const Separator& place) {
+  if (place.rest != nullptr) return Set(SearchKey(place.prefix, place.rest->key(), place.rest->sequence));
+  prefix = place.prefix;
+  has_rest = false;
+}
+
+void NvCursor::Border::Set(const SearchKey& place) {
+  prefix = place.prefix;
+  has_rest = true;
+  key.assign(place.key);
+  sequence = place.sequence;
+}
+
+template <class Target>
+void NvCursor::SetLow(const Target& target, bool before, Border* border) const {
+  const LeafPart& part = copy_.part;
+  if (!copy_.is_exact) return border->Set(part.from <= copy_.range.low.prefix ? copy_.range.low : Separator{part.from, nullptr});
+  if (!before) return border->Set(target);
+  copy_.is_cut ? border->Set(copy_.Cut(*tree_)) : border->Set(copy_.range.low);
+}
+
+template <class Target>
+void NvCursor::SetHigh(const Target& target, bool before, Border* border) const {
+  if (copy_.is_exact && before) return border->Set(target);
+  if (copy_.is_exact && copy_.is_cut) return border->Set(copy_.Cut(*tree_));
+  if (!copy_.is_exact && copy_.part.to != LeafPart::kToTheEnd) return border->Set(Separator{copy_.part.to, nullptr});
+  border->Set(copy_.range.is_last ? Separator() : copy_.range.high);
 }
 
 template <class Target>
 size_t NvCursor::Copy(const Target& target, bool before, Border* high) {
   tree_->CopyLeaf(target, before, &copy_, enough_);
-  const size_t at = FirstAtOrBehind(target);  // within the guard, since comparisons may read entries
-  const LeafPart& part = copy_.part;
-  const bool to_the_end = part.to == LeafPart::kToTheEnd;
-  *high = to_the_end ? (copy_.range.is_last ? Border() : Border(copy_.range.high)) : Border(Separator{part.to, nullptr});
-  return at;
+  // Within the guard, since borders and comparisons may read entries.
+  SetHigh(target, before, high);
+  if (copy_.is_exact) return before ? copy_.elements.size() : 0;
+  return FirstAtOrBehind(target);
 }
 
-// Replaces elements_ by a new copy. std::bad_alloc leaves the cursor invalid, not inconsistent.
+// Replaces elements_ by a new copy. std::bad_alloc leaves the cursor invalid: the position is at the end until the next seek.
 template <class Target>
 void NvCursor::Load(const Target& target, bool before) {
   const EpochManager::Guard guard = tree_->epochs()->Enter();
-  // If there is no memory, the cursor stays at its end position.
   at_ = kEnd;
-  Border high;
-  const size_t at = Copy(target, before, &high);
-  Border low(copy_.part.from <= copy_.range.low.prefix ? copy_.range.low : Separator{copy_.part.from, nullptr});
+  const size_t at = Copy(target, before, &high_);
+  SetLow(target, before, &low_);
   elements_.swap(copy_.elements);
-  low_ = std::move(low);
-  high_ = std::move(high);
   is_last_ = high_.is_first();
   enough_ = std::min(enough_ * kGrowth, Leaf::kMaxElements);
   last_copied_ = 0;
@@ -130,6 +145,7 @@ void NvCursor::Seek(const SearchKey& target) {
 }
 
 void NvCursor::SeekBefore(const SearchKey& target) {
+  enough_ = kFirst;
   Load(target, true);
   if (at_-- == 0) ToPreviousLeaf();
 }

@@ -55,7 +55,10 @@ class NvCursor {
     uint64_t sequence = 0;
 
     Border() = default;
-    explicit Border(const Separator& separator);
+    explicit Border(const Separator& place) { Set(place); }
+    // Copies the key, since the place may belong to the inner nodes or to an entry. Reuses the memory of the key before.
+    void Set(const Separator& place);
+    void Set(const SearchKey& place);
     bool is_first() const { return prefix == 0 && !has_rest; }
     // Calls `use` with the border as a search target.
     template <class Use>
@@ -67,10 +70,14 @@ class NvCursor {
   template <class Target>
   // Replaces elements_ by the elements of a leaf, and sets the position to the first one at or after the target.
   void Load(const Target& target, bool before);
-  // Copies a leaf, or a part of one, to copy_. Returns the index of the first element at or after the target. *high: end of the
-  // copied range; a border without a key at the end of the tree.
+  // Copies a leaf, or a part of one, to copy_. Returns the index of the first element at or after the target. *high: as SetHigh.
   template <class Target>
   size_t Copy(const Target& target, bool before, Border* high);
+  // Set *border to the start or the end of the range of copy_; at the end of the tree to a border without a key.
+  template <class Target>
+  void SetLow(const Target& target, bool before, Border* border) const;
+  template <class Target>
+  void SetHigh(const Target& target, bool before, Border* border) const;
   // Index in copy_ of the first element at or after the target; the number of elements if there is none.
   size_t FirstAtOrBehind(const SearchKey& target) const;
   size_t FirstAtOrBehind(const Separator& place) const;

@@ -42,6 +42,7 @@ NvTree::NvTree(const NvTreeParts& parts, NvTreeRoot* root)
       root_(root),
       leaf_bytes_(static_cast<uint32_t>(root->leaf_bytes)),
       space_(std::make_shared<LeafSpace>(parts.regions, parts.segments, root->tree_id, leaf_bytes_)),
+      orders_(std::make_shared<LeafOrders>(parts.regions->count(), leaf_bytes_)),
       inner_(parts.order, parts.epochs) {}
 
 // A crash in Create is a crash in the creation of the database or family, which starts over.
@@ -201,13 +202,25 @@ Separator NvTree::Between(const Element& left, const Element& right) const {
   return {right.key, NewSeparatorRest(key.key, same_key ? key.sequence : kMaxSequence)};
 }
 
-// Collects the live elements in entry order: sorts the appended ones and merges them with the sorted ones.
-void NvTree::CollectSorted(PmPtr leaf, LeafPart* part, std::vector<Element>* elements) const {
-  const auto begin = static_cast<std::ptrdiff_t>(elements->size());
-  const auto sorted = static_cast<std::ptrdiff_t>(CollectLive(*At(leaf), leaf_bytes_, part, elements));
+void NvTree::CollectSorted(PmPtr leaf, std::vector<Element>* elements) const {
+  const size_t begin = elements->size();
+  const LeafOrder* const order = orders_->Find(leaf);
+  if (order != nullptr && !order->is_declined() && order->covered() == At(leaf)->CountWithin(leaf_bytes_)) {
+    const RankView ranks = order->ranks();
+    elements->reserve(begin + ranks.live);
+    for (uint32_t i = 0; i < ranks.live; ++i) elements->push_back(At(leaf)->elements[ranks.slot[i]]);
+    return;
+  }
+  const size_t sorted = CollectLive(*At(leaf), leaf_bytes_, elements);
+  SortCollected(begin, sorted, elements);
+}
+
+void NvTree::SortCollected(size_t begin, size_t sorted, std::vector<Element>* elements) const {
+  const auto first = elements->begin() + static_cast<std::ptrdiff_t>(begin);
+  const auto middle = first + static_cast<std::ptrdiff_t>(sorted);
   const auto less = [this](const Element& a, const Element& b) { return Less(a, b); };
-  std::sort(elements->begin() + begin + sorted, elements->end(), less);
-  std::inplace_merge(elements->begin() + begin, elements->begin() + begin + sorted, elements->end(), less);
+  std::sort(middle, elements->end(), less);
+  std::inplace_merge(first, middle, elements->end(), less);
 }
 
 // ---- Errors
@@ -226,7 +239,9 @@ Status NvTree::Failure() const { return failure_.ok() ? NoMemory() : failure_; }
 
 NvTree::Stats NvTree::GetStats() const {
   std::lock_guard lock(structure_mutex_);
-  return {inner_.GetStats(), space_->free_blocks(), splits_, replaces_, merges_, from_image_};
+  Stats stats{inner_.GetStats(), space_->free_blocks(), splits_, replaces_, merges_, from_image_};
+  stats.inner.bytes += orders_->bytes();
+  return stats;
 }
 
 }  // namespace braiddb

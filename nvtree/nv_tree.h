@@ -26,12 +26,15 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "braiddb/status.h"
 #include "index/level_place.h"
 #include "nvtree/inner_nodes.h"
 #include "nvtree/leaf.h"
+#include "nvtree/leaf_order.h"
 #include "nvtree/leaf_space.h"
 
 namespace braiddb {
@@ -118,32 +121,39 @@ class NvTree {
     std::vector<Element> elements;
     LeafPart part;
     InnerNodes::Range range;
+    // The leaf has a LeafOrder: all elements are at or behind the target, or, if copied `before`, before it. At most `enough`
+    // were copied, those next to the target. `part` is not set.
+    bool is_exact = false;
+    bool is_cut = false;    // exact only: the leaf has more elements on the side away from the target
+    bool cuts_key = false;  // the cut is between two versions of one key
+    Element behind = {};    // the first element behind the cut: not copied; or, if copied `before`, the first copied one
+    // The position of the cut. REQUIRES: is_cut, and the epoch guard of the copy.
+    SearchKey Cut(const NvTree& tree) const {
+      const SearchKey key = tree.KeyOf(behind);
+      return SearchKey(key.prefix, key.key, cuts_key ? key.sequence : kMaxSequence);
+    }
   };
   // Copies the leaf whose range contains the target, from the target's key word on, at least `enough` elements (LeafPart) or all.
-  // If `before`: copies the whole last leaf whose range begins before the target. REQUIRES: an epoch guard while the range is
-  // used.
+  // If `before`: copies the whole last leaf whose range begins before the target. A leaf with a LeafOrder is copied exactly
+  // (LeafCopy). REQUIRES: an epoch guard while the range is used.
   template <class Target>
-  void CopyLeaf(const Target& target, bool before, LeafCopy* copy, uint32_t enough = Leaf::kMaxElements) const {
-    copy->range = before ? inner_.FindBefore(target) : inner_.Find(target);
-    copy->part = LeafPart{};
-    if (!before) copy->part = LeafPart{target.prefix, PlaceIn(copy->range, target.prefix), enough};
-    copy->elements.clear();
-    FetchLeaf(*At(copy->range.leaf), leaf_bytes_, copy->range.sorted, copy->part.place);
-    CollectSorted(copy->range.leaf, &copy->part, &copy->elements);
-  }
+  void CopyLeaf(const Target& target, bool before, LeafCopy* copy, uint32_t enough = Leaf::kMaxElements) const;
 
   // Prefetches the lines that CopyLeaf will read. REQUIRES: an epoch guard.
   template <class Target>
   void FetchLeafOf(const Target& target) const {
     const InnerNodes::Range range = inner_.Find(target);
+    if (const LeafOrder* const order = orders_->Find(range.leaf)) order->PrefetchLines();
     FetchLeaf(*At(range.leaf), leaf_bytes_, range.sorted, PlaceIn(range, target.prefix));
   }
 
+  // The element's position in entry order. REQUIRES: the element was live when the caller's epoch guard began or later.
+  SearchKey KeyOf(const Element& element) const { return parts_.keys->KeyOf(element); }
   // Result < 0, 0, > 0: the element is before, at, behind the target in entry order.
   int Compare(const Element& element, const SearchKey& target) const;
 
   struct Stats {
-    InnerNodes::Stats inner;
+    InnerNodes::Stats inner;  // bytes: with the leaves' orders
     uint64_t free_leaves = 0;
     uint64_t splits = 0;
     uint64_t replaces = 0;
@@ -221,17 +231,51 @@ class NvTree {
   static double PlaceIn(const InnerNodes::Range& range, uint64_t key) {
     return PlaceInRange(key, range.low.prefix, range.is_last ? UINT64_MAX : range.high.prefix);
   }
-  // Appends the live elements of a part of a leaf to *elements in entry order.
-  void CollectSorted(PmPtr leaf, LeafPart* part, std::vector<Element>* elements) const;
-  void CollectSorted(PmPtr leaf, std::vector<Element>* elements) const {
-    LeafPart all;
-    CollectSorted(leaf, &all, elements);
+  // ---- Orders of leaves (ordered_leaves.cc)
+  // The order of the range's leaf, made if it is missing or not current; null if the leaf is searched without. `is_search`: a
+  // search reads too few keys to make an order for a comparator of the user's.
+  const LeafOrder* OrderOf(const InnerNodes::Range& range, bool is_search) const {
+    const LeafOrder* const order = orders_->Find(range.leaf);
+    // Both neighbors of a leaf with many equal key words usually begin with one of them, so a separator has a rest.
+    if (order == nullptr && range.low.rest == nullptr && range.high.rest == nullptr) return nullptr;
+    return CurrentOrder(range.leaf, order, is_search);
   }
+  const LeafOrder* CurrentOrder(PmPtr leaf, const LeafOrder* order, bool is_search) const;
+  // Makes the order of a leaf and publishes it in place of `before`. Null if the leaf has too few equal key words, another thread
+  // published one, or there is no memory.
+  const LeafOrder* MakeOrder(PmPtr leaf, const LeafOrder* before) const;
+  static bool HasTies(std::span<const Element> sorted);
+  // Computes the ranks of the elements in ranks->slot, which are live and ascending. False: there are too few equal key words.
+  bool Rank(const Leaf& leaf, LeafRanks* ranks) const;
+  // Brings a current order up to date after `changes` were appended behind the first `covered` elements. The others are left to
+  // the next reader. REQUIRES: the leaf's latch is held.
+  void UpdateOrder(PmPtr leaf, uint32_t covered, std::span<const LeafChange> changes) const;
+  bool UpdateRanks(const Leaf& leaf, const LeafChange& change, uint32_t slot, LeafRanks* ranks) const;
+  // Replaces the leaf's order and retires the old one. Deletes `order` if that was not possible. Returns true if it was.
+  bool PublishOrder(PmPtr leaf, const LeafOrder* before, const LeafOrder* order) const;
+  // Rank of the first element that is not before the target. *has_key: as RankView::FirstNotBefore.
+  uint32_t FirstRank(const Leaf& leaf, const RankView& ranks, const SearchKey& target, bool* has_key) const {
+    const auto key_at = [&](uint32_t rank) { return parts_.keys->KeyOf(leaf.elements[ranks.slot[rank]]); };
+    return ranks.FirstNotBefore(*parts_.order, target, key_at, has_key);
+  }
+  // For a position without a rest.
+  uint32_t FirstRank(const Leaf& leaf, const RankView& ranks, const Separator& target) const;
+  // Prefetches what a copy reads from a rank on, or before it: see CopyLeaf.
+  void FetchRanks(const Leaf& leaf, const RankView& ranks, uint32_t rank, bool before, uint32_t enough) const;
+  // Completes CopyLeaf with the order of the leaf.
+  void CopyRanks(const RankView& ranks, uint32_t first_at, bool before, uint32_t enough, LeafCopy* copy) const;
+
+  // Appends the live elements of a leaf to *elements in entry order.
+  void CollectSorted(PmPtr leaf, std::vector<Element>* elements) const;
+  // Sorts the elements from index `begin` on, of which the first `sorted` are sorted.
+  void SortCollected(size_t begin, size_t sorted, std::vector<Element>* elements) const;
 
   const NvTreeParts parts_;
   NvTreeRoot* const root_;
   const uint32_t leaf_bytes_;
-  std::shared_ptr<LeafSpace> space_;  // shared with the reclaimers of retired leaves
+  // Shared with the reclaimers of retired leaves.
+  std::shared_ptr<LeafSpace> space_;
+  std::shared_ptr<LeafOrders> orders_;
   mutable std::array<Latch, 256> latches_;
   mutable std::mutex structure_mutex_;
   InnerNodes inner_;
@@ -245,6 +289,47 @@ class NvTree {
   std::atomic<bool> failed_{false};
   Status failure_;  // guarded by structure_mutex_
 };
+
+template <class Target>
+void NvTree::CopyLeaf(const Target& target, bool before, LeafCopy* copy, uint32_t enough) const {
+  copy->range = before ? inner_.FindBefore(target) : inner_.Find(target);
+  copy->elements.clear();
+  copy->is_exact = copy->is_cut = false;
+  const Leaf& leaf = *At(copy->range.leaf);
+  const LeafOrder* order = OrderOf(copy->range, false);
+  if (order == nullptr) {
+    copy->part = LeafPart{};
+    if (!before) copy->part = LeafPart{target.prefix, PlaceIn(copy->range, target.prefix), enough};
+    FetchLeaf(leaf, leaf_bytes_, copy->range.sorted, copy->part.place);
+    const size_t sorted = CollectLive(leaf, leaf_bytes_, &copy->part, &copy->elements);
+    // Equal key words within the leaf only: no separator has a rest.
+    if (HasTies({copy->elements.data(), sorted}) && orders_->Find(copy->range.leaf) == nullptr)
+      order = MakeOrder(copy->range.leaf, nullptr);
+    if (order == nullptr) return SortCollected(0, sorted, &copy->elements);
+    copy->elements.clear();
+  }
+  const RankView ranks = order->ranks();
+  // The search reads one key, near the result. The lines that the copy needs are prefetched before the search waits for it.
+  uint32_t rank = 0;
+  const auto search = [&](const SearchKey& key) {
+    bool is_fetched = false, has_key = false;
+    rank = ranks.FirstNotBefore(
+        *parts_.order, key,
+        [&](uint32_t near) {
+          if (!std::exchange(is_fetched, true)) FetchRanks(leaf, ranks, near, before, enough);
+          return parts_.keys->KeyOf(leaf.elements[ranks.slot[near]]);
+        },
+        &has_key);
+  };
+  if constexpr (std::is_same_v<Target, SearchKey>) {
+    search(target);
+  } else if (target.rest != nullptr) {
+    search(SearchKey(target.prefix, target.rest->key(), target.rest->sequence));
+  } else {
+    rank = FirstRank(leaf, ranks, target);
+  }
+  CopyRanks(ranks, rank, before, enough, copy);
+}
 
 template <class Visit, class OnLeaf>
 void NvTree::VisitKey(const SearchKey& target, const Visit& visit, const OnLeaf& on_leaf) const {
@@ -262,10 +347,20 @@ void NvTree::VisitKey(const SearchKey& target, const Visit& visit, const OnLeaf&
   };
   for (;;) {
     const Leaf& leaf = *At(range.leaf);
-    const double place = PlaceIn(range, target.prefix);
-    FetchLeaf(leaf, leaf_bytes_, range.sorted, place);
     on_leaf(range.leaf);
-    VisitLeaf(leaf, leaf_bytes_, target.prefix, place, compare, fetch, visit_once);
+    if (const LeafOrder* const order = OrderOf(range, true)) {
+      const RankView ranks = order->ranks();
+      bool has_key = false;
+      uint32_t rank = FirstRank(leaf, ranks, target, &has_key);
+      for (bool more = has_key && rank < ranks.live; more;) {
+        more = visit_once(leaf.elements[ranks.slot[rank]]) == Visited::kGoOn && ++rank < ranks.live &&
+               (!ranks.has_bits || ranks.differ[rank] == RankView::kSame);
+      }
+    } else {
+      const double place = PlaceIn(range, target.prefix);
+      FetchLeaf(leaf, leaf_bytes_, range.sorted, place);
+      VisitLeaf(leaf, leaf_bytes_, target.prefix, place, compare, fetch, visit_once);
+    }
     // The versions of one key may extend over several leaves.
     if (stopped || range.is_last || range.high.prefix != target.prefix || range.high.rest == nullptr) return;
     border = range.high.rest;

@@ -141,6 +141,92 @@ TEST_P(NvTreeConcurrentTest, ReadersSeeWhatWasAcknowledged) {
   EXPECT_GT(walked.load(), 0u);
 }
 
+// Keys that begin alike. An element's value is the number of its key and, above it, its version, which is its sequence number.
+class AlikeKeys final : public ElementKeys {
+ public:
+  static constexpr int kVersionShift = 32;
+
+  explicit AlikeKeys(uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i) keys_.push_back("tenant-0001/object/" + NumberedKey(i));
+  }
+  SearchKey KeyOf(const Element& element) const override {
+    return SearchKey(element.key, KeyAt(element), element.value >> kVersionShift);
+  }
+  void Prefetch(const Element&) const override {}
+  Element At(uint64_t i, uint64_t version) const { return {order_.Prefix(keys_[i]), version << kVersionShift | i}; }
+  const std::string& KeyAt(const Element& element) const { return keys_[element.value & ((uint64_t{1} << kVersionShift) - 1)]; }
+  SearchKey Target(uint64_t i) const { return SearchKey(order_, keys_[i], kMaxSequence); }
+  const KeyOrder& order() const { return order_; }
+
+ private:
+  const KeyOrder order_{BytewiseComparator()};
+  std::vector<std::string> keys_;
+};
+
+// Leaves have orders here, which readers make and writers update at the same time. Readers and cursors see each key once, in a
+// version at least as new as the one acknowledged before.
+TEST_P(NvTreeConcurrentTest, OrdersOfLeavesFollowChanges) {
+  constexpr uint64_t kKeys = 3000, kChanges = 6000 / kSlowdown;
+  const AlikeKeys keys(kKeys);
+  TreeStore store(2, GetParam(), &keys, &keys.order());
+  std::vector<LeafChange> all;
+  for (uint64_t i = 0; i < kKeys; ++i) all.push_back({keys.At(i, 1)});
+  ASSERT_OK(store.tree()->Apply(all));
+  std::vector<std::atomic<uint64_t>> versions(kKeys);
+  for (auto& version : versions) version = 1;
+  std::atomic<uint64_t> running{kThreads};
+  std::vector<std::thread> threads;
+  for (uint64_t w = 0; w < kThreads; ++w) {
+    threads.emplace_back([&, w] {
+      Random random(w);
+      for (uint64_t n = 0; n < kChanges; ++n) {
+        const uint64_t i = random.Uniform(kKeys / kThreads) * kThreads + w;
+        const uint64_t version = versions[i].load(std::memory_order_relaxed);
+        ASSERT_OK(store.tree()->Apply(std::vector<LeafChange>{{keys.At(i, version + 1)}, {keys.At(i, version), true}}));
+        versions[i].store(version + 1, std::memory_order_release);
+      }
+      --running;
+    });
+  }
+  std::atomic<uint64_t> checked{0};
+  for (uint64_t r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      Random random(100 + r);
+      do {
+        const uint64_t i = random.Uniform(kKeys - 10);
+        const uint64_t before = versions[i].load(std::memory_order_acquire);
+        if (r == 0) {
+          uint64_t newest = 0;
+          const EpochManager::Guard guard = store.epochs()->Enter();
+          store.tree()->VisitKey(keys.Target(i), [&](const Element& element) {
+            if (keys.KeyAt(element) == keys.Target(i).key) newest = std::max(newest, element.value >> AlikeKeys::kVersionShift);
+            return Visited::kGoOn;
+          });
+          ASSERT_GE(newest, before) << i;
+        } else {
+          const bool forward = random.OneIn(2);
+          NvCursor cursor(store.tree());
+          forward ? cursor.Seek(keys.Target(i)) : cursor.SeekBefore(keys.Target(i));
+          uint64_t expected = i;
+          for (int steps = 0; steps < 10; ++steps) {
+            if (!forward && expected-- == 0) break;
+            ASSERT_TRUE(cursor.element() != nullptr);
+            ASSERT_EQ(keys.KeyAt(*cursor.element()), keys.Target(expected).key);
+            forward ? cursor.Next() : cursor.Prev();
+            expected += forward ? 1 : 0;
+          }
+        }
+        checked.fetch_add(1, std::memory_order_relaxed);
+      } while (running.load() > 0);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::vector<Element> there = store.Forward();
+  ASSERT_EQ(there.size(), kKeys);
+  for (uint64_t i = 0; i < kKeys; ++i) EXPECT_EQ(there[i], keys.At(i, versions[i])) << i;
+  EXPECT_GE(checked.load(), 2u);
+}
+
 // Runs of keys that interleave, as several mergers make them.
 TEST_P(NvTreeConcurrentTest, RunsSideBySide) {
   constexpr uint64_t kRuns = 40, kLength = 2000 / kSlowdown;

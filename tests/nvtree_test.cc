@@ -25,7 +25,7 @@ class OwnOrder final : public Comparator {
 };
 const OwnOrder kOwnOrder;
 
-class NvTreeTest : public testing::TestWithParam<std::tuple<uint32_t, size_t, const Comparator*>> {
+class NvTreeTest : public testing::TestWithParam<std::tuple<uint32_t, const KeyKind*, const Comparator*>> {
  protected:
   static constexpr uint32_t kRegions = 2;
   // A cursor has the elements of what it copied last, and of what is before that.
@@ -127,7 +127,7 @@ class NvTreeTest : public testing::TestWithParam<std::tuple<uint32_t, size_t, co
     return name.sequence == target.sequence ? 0 : name.sequence > target.sequence ? -1 : 1;
   }
 
-  const KeyKind& keys_ = kKeyKinds[std::get<1>(GetParam())];
+  const KeyKind& keys_ = *std::get<1>(GetParam());
   const KeyOrder order_{std::get<2>(GetParam())};
   Names names_{&order_};
   std::optional<TreeStore> store_;
@@ -137,16 +137,27 @@ class NvTreeTest : public testing::TestWithParam<std::tuple<uint32_t, size_t, co
       [this](const Element& a, const Element& b) { return Less(a, b); }};
 };
 
+template <size_t kCount>
+auto Each(const KeyKind (&kinds)[kCount]) {
+  return testing::Range<const KeyKind*>(kinds, kinds + kCount);
+}
+std::string NameOf(const testing::TestParamInfo<std::tuple<uint32_t, const KeyKind*, const Comparator*>>& suite) {
+  return std::string(std::get<1>(suite.param)->name) + std::to_string(std::get<0>(suite.param));
+}
 INSTANTIATE_TEST_SUITE_P(Leaves, NvTreeTest,
-                         testing::Combine(testing::Values(512, 1024, 4096), testing::Range<size_t>(0, std::size(kKeyKinds)),
+                         testing::Combine(testing::Values(512, 1024, 4096), Each(kKeyKinds),
                                           testing::Values(BytewiseComparator())),
-                         [](const auto& suite) {
-                           return std::string(kKeyKinds[std::get<1>(suite.param)].name) +
-                                  std::to_string(std::get<0>(suite.param));
-                         });
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Alike, NvTreeTest,
+                         testing::Combine(testing::Values(512, 4096), Each(kAlikeKinds), testing::Values(BytewiseComparator())),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Reverse, NvTreeTest,
+                         testing::Combine(testing::Values(1024), Each(kAlikeKinds), testing::Values(ReverseBytewiseComparator())),
+                         NameOf);
 INSTANTIATE_TEST_SUITE_P(OwnOrder, NvTreeTest,
-                         testing::Combine(testing::Values(512), testing::Values(0, 2), testing::Values(&kOwnOrder)),
-                         [](const auto& suite) { return std::string(kKeyKinds[std::get<1>(suite.param)].name); });
+                         testing::Combine(testing::Values(512), testing::Values(&kKeyKinds[0], &kKeyKinds[2], &kAlikeKinds[2]),
+                                          testing::Values(&kOwnOrder)),
+                         NameOf);
 
 TEST_P(NvTreeTest, AnEmptyTreeHasNothing) {
   ExpectSame();
@@ -530,6 +541,75 @@ TEST(NvTreeSearchTest, KeysWithoutDifferentKeyWordsTakeFewComparisons) {
       most = std::max(most, counting.comparisons);
     }
     EXPECT_LE(most, kMostAppended + 2 * std::bit_width(kKeys)) << leaf_bytes;
+  }
+}
+
+// Counts the keys that a tree reads.
+class CountingKeys final : public ElementKeys {
+ public:
+  explicit CountingKeys(const ElementKeys* keys) : keys_(keys) {}
+  SearchKey KeyOf(const Element& element) const override {
+    ++reads;
+    return keys_->KeyOf(element);
+  }
+  void Prefetch(const Element&) const override {}
+  mutable uint64_t reads = 0;
+
+ private:
+  const ElementKeys* const keys_;
+};
+
+// Once the order of a leaf is known, a search reads one key of it, present or not. A cursor reads one more where it stops
+// copying. This holds after updates too, which bring the order up to date.
+TEST(NvTreeSearchTest, KeysThatBeginAlikeTakeOneRead) {
+  for (const uint32_t leaf_bytes : {512u, 4096u}) {
+    constexpr uint64_t kKeys = 6000;
+    const KeyOrder order(BytewiseComparator());
+    Names names(&order);
+    const CountingKeys keys(&names);
+    TreeStore store(1, leaf_bytes, &keys, &order);
+    Random random(leaf_bytes);
+    const auto name = [](uint64_t i) { return "user:" + NumberedKey(i); };
+    std::vector<LeafChange> all;
+    for (uint64_t i = 0; i < kKeys; ++i) all.push_back({names.Add(name(2 * i), 1)});
+    ASSERT_OK(store.tree()->Apply(all));
+    EXPECT_EQ(store.Forward().size(), kKeys);
+    const auto reads_of_search = [&](const std::string& key) {
+      const SearchKey target(order, key, kMaxSequence);
+      const EpochManager::Guard guard = store.epochs()->Enter();
+      const uint64_t before = keys.reads;
+      uint64_t found = 0;
+      store.tree()->VisitKey(target, [&](const Element& visited) {
+        found += names.Of(visited).key == key;
+        return Visited::kGoOn;
+      });
+      EXPECT_EQ(found, key.back() % 2 == 0 ? 1u : 0u) << key;
+      return keys.reads - before;
+    };
+    const auto reads_of_seek = [&](const std::string& key, bool before_it) {
+      const uint64_t before = keys.reads;
+      NvCursor cursor(store.tree());
+      const SearchKey target(order, key, kMaxSequence);
+      before_it ? cursor.SeekBefore(target) : cursor.Seek(target);
+      for (int steps = 0; steps < 5 && cursor.element() != nullptr; ++steps) before_it ? cursor.Prev() : cursor.Next();
+      return keys.reads - before;
+    };
+    // The first search in a leaf makes its order.
+    for (uint64_t i = 0; i < kKeys; ++i) reads_of_search(name(2 * i));
+    for (int round = 0; round < 500; ++round) {
+      const uint64_t i = random.Uniform(kKeys);
+      const Element old = all[i].element;
+      all[i].element = names.Add(name(2 * i), 2 + static_cast<uint64_t>(round));
+      ASSERT_OK(store.tree()->Apply(std::vector<LeafChange>{{all[i].element}, {old, true}}));
+      names.Forget(old);
+      reads_of_search(name(2 * i));  // if the leaf was replaced, and its order with it
+      const uint64_t any = random.Uniform(2 * kKeys);
+      EXPECT_LE(reads_of_search(name(2 * i)), 1u);
+      reads_of_search(name(any));
+      EXPECT_LE(reads_of_search(name(any)), 1u);
+      // Two leaves, each with a search and a border.
+      EXPECT_LE(reads_of_seek(name(any), round % 2 == 0), 4u);
+    }
   }
 }
 

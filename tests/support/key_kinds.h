@@ -31,4 +31,29 @@ inline constexpr KeyKind kKeyKinds[] = {
      }},
 };
 
+// Kinds whose keys begin alike for long, for structures that compare what is behind that.
+inline constexpr KeyKind kAlikeKinds[] = {
+    {"Numbers", [](Random* random) { return "000000000" + std::to_string(1000000 + random->Uniform(6000)); }},
+    {"LastByte", [](Random* random) { return std::string(199, 'k') + static_cast<char>(random->Uniform(256)); }},
+    {"PrefixesOfEachOther", [](Random* random) { return "tenant-0001/" + std::string(random->Uniform(200), 'a'); }},
+    {"ZerosAndEnds",
+     [](Random* random) {
+       std::string key = random->OneIn(2) ? std::string(random->Uniform(20), '\0') : "0123456789" + std::string(3, '\xff');
+       return key + std::string(random->Uniform(6), '\xff') + std::string(random->Uniform(6), '\0');
+     }},
+    {"Directories",
+     [](Random* random) {
+       std::string key = "/usr/share";
+       for (uint64_t parts = random->Uniform(5); parts > 0; --parts) key += "/part" + std::to_string(random->Uniform(4));
+       return key + "/" + std::to_string(random->Uniform(50));
+     }},
+    // Differ behind what a 16-bit position of a bit says, some of them.
+    {"Long",
+     [](Random* random) {
+       return std::string(random->OneIn(3) ? 5000 : 3000, 'l') + std::to_string(random->Uniform(700)) + std::string(2000, 'l');
+     }},
+    {"Empty",
+     [](Random* random) { return random->OneIn(2) ? std::string() : "prefix_" + std::to_string(random->Uniform(3000)); }},
+};
+
 }  // namespace braiddb::test
