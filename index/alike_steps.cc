@@ -73,8 +73,8 @@ void AlikeSteps::Build(const Array& array, const KeyOrder& order) {
   tops_.shrink_to_fit();
 }
 
-// WHY IT IS RIGHT  Keys that share their first `skip` bytes are ordered as their words if these differ. A sample that comes before
-//                  the target is before the first item sought; a sample that comes behind the target is not.
+// WHY IT IS RIGHT  Keys that share `skip` bytes are ordered as their words, if these differ. A sample before the target
+//                  is before the first item sought; a sample behind the target is not.
 void AlikeSteps::Narrow(const KeyOrder& order, const SearchKey& target, size_t* at, size_t* end) const {
   const auto top = std::lower_bound(tops_.begin(), tops_.end(), target.prefix);
   if (top == tops_.end() || *top != target.prefix) return;

@@ -11,8 +11,8 @@
 
 namespace braiddb {
 
-// LAYOUT   Each kSampled-th item of the array is a sample. Neighbouring samples with one prefix, if there are at least kLeast, are
-//          a node. A node has the bytes that all its keys share, and per sample the word that follows: the next eight bytes.
+// LAYOUT   Each kSampled-th item of the array is a sample. Neighbouring samples with one prefix, if there are at least kLeast,
+//          are a node. A node has the bytes that all its keys share, and per sample the word that follows: the next eight bytes.
 //          Neighbouring samples of a node with one word, if there are at least kLeast, are a node below it, and so on (as the
 //          layers of a trie: Mao, Kohler, Morris, Cache Craftiness for Fast Multicore Key-Value Storage, EuroSys '12).
 // COST     A search reads no entry. It compares the shared bytes and makes a binary search in the words of each node on its path.
@@ -41,6 +41,7 @@ class AlikeSteps {
   void Narrow(const KeyOrder& order, const SearchKey& target, size_t* at, size_t* end) const;
   bool empty() const { return nodes_.empty(); }
   size_t bytes() const {
+    if (empty()) return 0;
     return nodes_.capacity() * sizeof(Node) + words_.capacity() * sizeof(uint64_t) + tops_.capacity() * sizeof(uint64_t) +
            shared_.capacity();
   }

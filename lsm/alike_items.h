@@ -29,8 +29,8 @@ class AlikeItems {
   // The pointers must outlive the object.
   AlikeItems(const RegionSet* regions, const KeyOrder* order) : regions_(regions), order_(order) {}
 
-  // Sorts the items in entry order and sets their kOlder. May throw std::bad_alloc; the items are then in any order. REQUIRES: all
-  // have one prefix.
+  // Sorts the items in entry order and sets their kOlder. May throw std::bad_alloc; the items are then in any order. REQUIRES:
+  // all have one prefix.
   void Sort(std::span<OrderedItem> items) const;
 
   // Merges arrays that are sorted in entry order into `to`, which has room for all and overlaps none of them, and sets kOlder of

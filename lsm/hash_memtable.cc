@@ -490,14 +490,19 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
   size_t kept = runs.size();
   // Each run is at least twice as large as the next newer one, so there are at most log2 n runs.
   for (size_t joined = fresh.size(); kept > 0 && runs[kept - 1]->items.size() < 2 * joined;) joined += runs[--kept]->items.size();
-  if (kept < runs.size()) fresh = Join(std::span(runs).subspan(kept), {fresh.data(), fresh.size()});
-  runs.resize(kept);
   auto run = std::make_shared<Run>();
+  if (kept < runs.size()) {
+    fresh = Join(std::span(runs).subspan(kept), {fresh.data(), fresh.size()});
+    // A run with most of the items has most of the sizes: the reads of entries are saved.
+    if (runs[kept]->items.size() >= fresh.size() / 2) run->fetch_bytes = runs[kept]->fetch_bytes;
+  }
+  runs.resize(kept);
   run->items = std::move(fresh);
   run->steps.Build(run->items.size(), [&run](size_t i) { return run->items[i].prefix; });
   const Items& items = run->items;
   run->alike.Build(ArrayOf(items.data(), items.size(), *regions_), *order_);
-  run->fetch_bytes = TypicalEntryBytes(items.size(), [&](uint64_t i) { return regions_->Resolve<LogEntry>(items[i].Entry()); });
+  if (run->fetch_bytes == 0)
+    run->fetch_bytes = TypicalEntryBytes(items.size(), [&](uint64_t i) { return regions_->Resolve<LogEntry>(items[i].Entry()); });
   runs.push_back(std::move(run));
   uint64_t bytes = 0;
   for (const auto& each : runs) bytes += each->items.size() * sizeof(Item) + each->steps.bytes() + each->alike.bytes();

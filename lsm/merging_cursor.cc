@@ -110,15 +110,19 @@ void MergingCursor::FindAll(const SearchKey& target) {
   for (size_t i = 0; i < arrays_.size(); ++i) sources_[i].at = searches_[i].at;
 }
 
-[[gnu::always_inline]] inline void MergingCursor::FetchKey(const Source& source, size_t ahead) const {
-  const size_t at = source.at + (flip_ == 0 ? ahead : -ahead);
-  if (at < source.size && !source.items[at].IsWhole()) FetchEntry(At(source.items[at]));
+[[gnu::always_inline]] inline void MergingCursor::FetchKey(const Source& source, size_t ahead, bool is_long) const {
+  const size_t step = flip_ == 0 ? 1 : -size_t{1};
+  const size_t at = source.at + ahead * step;
+  if (at >= source.size || source.items[at].IsWhole()) return;
+  const size_t before = at - step;
+  if (is_long || (before < source.size && source.items[before].prefix == source.items[at].prefix))
+    FetchEntry(At(source.items[at]));
 }
 
 void MergingCursor::FetchFirstKeys(const Source& source) const {
   const size_t next = source.at + (flip_ == 0 ? 1 : -size_t{1});
   if (source.at >= source.size || next >= source.size || source.items[next].prefix != source.items[source.at].prefix) return;
-  for (size_t ahead = 0; ahead < kReadAhead; ++ahead) FetchKey(source, ahead);
+  for (size_t ahead = 0; ahead < kReadAhead; ++ahead) FetchKey(source, ahead, true);
 }
 
 void MergingCursor::SeekToFirst() {
@@ -287,7 +291,7 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
         TakeFromLevel(kMostTaken);
         FetchFirstKeys(source);
       }
-      FetchKey(source, kReadAhead - 1);
+      FetchKey(source, kReadAhead - 1, made >= kLongScan);
       if (!keeps_all) {
         not_plain_ -= !IsPlain(item);
         not_plain_ += source.at < source.size && !IsPlain(source.items[source.at]);

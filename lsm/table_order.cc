@@ -169,8 +169,8 @@ class TableOrder::Alike {
 };
 
 // COST  One pass over the items: batches are merged and post-processed in the cache. Entries are read only for keys that do not
-//       fit their prefixes and share one. If many keys share a prefix, a second pass over their items merges them by their entries,
-//       which are prefetched.
+//       fit their prefixes and share one. If many keys share a prefix, a second pass over their items merges them by their
+//       entries, which are prefetched.
 std::shared_ptr<const TableOrder> TableOrder::Merge(const Orders& orders, const RegionSet& regions, const KeyOrder& order,
                                                     const Stop& stop) {
   uint64_t entries = 0;
