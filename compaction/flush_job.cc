@@ -108,7 +108,7 @@ FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, con
     }
   }
   builder.Finish();
-  if (in_order->Finish(*regions)) result.in_order = std::move(in_order);
+  if (in_order->Finish(*regions, *order)) result.in_order = std::move(in_order);
   if (index != nullptr) result.table->SetIndex(index->Finish());
   if (keys != nullptr) keys->Finish();
   return result;

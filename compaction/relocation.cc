@@ -167,7 +167,7 @@ class Copier {
     builder.Finish();
     table->checkpointed.store(true, std::memory_order_relaxed);
     table->log_bytes = result_.bytes - bytes_before;
-    if (!in_order->Finish(*job_.regions)) in_order.reset();
+    if (!in_order->Finish(*job_.regions, order)) in_order.reset();
     result_.tables.push_back({std::move(table), std::move(in_order)});
     return Status::OK();
   }

@@ -79,7 +79,7 @@ std::shared_ptr<const TableOrder> DBImpl::WalkTable(const PmTable& table, L0Inde
     if (!is_hidden) index->Add(KeyHash(*entry), place);
     before = entry;
   }
-  bool is_sound = !regions_->damage_seen() && in_order->Finish(*regions_);
+  bool is_sound = !regions_->damage_seen() && in_order->Finish(*regions_, order);
   BRAIDDB_SYNC_POINT_ARG("DBImpl::WalkTable:Walked", &is_sound);
   return is_sound ? in_order : nullptr;
 }

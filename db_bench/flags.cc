@@ -27,6 +27,7 @@ namespace po = boost::program_options;
 
 // The typed values before validation. Counts and sizes are signed, so that negative values can be refused.
 struct Typed {
+  std::string key_shape, key_file;
   std::string benchmarks, engine, engines, ycsb_popularity, huge_pages, l1, list_kind, memtable, persist_mode, region_paths,
       region_nodes;
   int64_t key_size, value_size, batch_size, num_column_families, seek_nexts, multiread_stride, readwritepercent, threads, seed;
@@ -39,6 +40,13 @@ struct Typed {
   int64_t write_latency_ns, read_latency_ns, remote_latency_ns;
   int64_t rounds, sine_interval_ms, write_sine_interval_ms;
 };
+
+std::string KeyShapeHelp() {
+  std::string help = "shape of the keys, instead of --key_size:";
+  for (const KeyShape& shape : KeyShapes()) help += std::string(" ") + shape.name + " (" + shape.what + ");";
+  help.back() = '.';
+  return help;
+}
 
 std::string DefaultPath() {
   if (const char* directory = std::getenv("TEST_TMPDIR")) return std::string(directory) + "/dbbench";
@@ -79,6 +87,9 @@ void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("threads", Value<int64_t>(&typed->threads, 1), "concurrent threads");
   add("seed", Value<int64_t>(&typed->seed, 0), "seed of the random numbers; 0: a new seed in each run");
   add("key_size", Value<int64_t>(&typed->key_size, 16), "bytes: the number, big-endian, padded with '0'");
+  add("key_shape", Value<std::string>(&typed->key_shape, ""), KeyShapeHelp().c_str());
+  add("key_file", Value<std::string>(&typed->key_file, ""),
+      "file with one key a line, instead of --key_size; --num is by default the number of its keys");
   add("value_size", Value<int64_t>(&typed->value_size, 100), "bytes");
   add("batch_size", Value<int64_t>(&typed->batch_size, 1), "updates per write, keys per MultiGet");
   add("num_column_families", Value<int64_t>(&typed->num_column_families, 1),
@@ -359,6 +370,28 @@ void TakeRocksDbs(const Typed& typed, Flags* flags) {
   Require(!flags->readonly || flags->use_existing_db, "--readonly needs --use_existing_db");
 }
 
+// `has_num`: --num is given.
+void TakeKeys(const Typed& typed, bool has_num, Flags* flags) {
+  Take("key_size", typed.key_size, 1, static_cast<int64_t>(kMaxKeySize) - 1, &flags->key_size);
+  Take("num", flags->num, 1, INT64_MAX, &flags->num);
+  if (typed.key_shape.empty() && typed.key_file.empty()) return;
+  Require(typed.key_shape.empty() || typed.key_file.empty(), "--key_shape and --key_file exclude each other");
+  const auto keys = typed.key_file.empty() ? ShapedKeys::OfShape(typed.key_shape) : ShapedKeys::OfFile(typed.key_file);
+  if (keys->is_file() && !has_num) flags->num = static_cast<int64_t>(keys->count());
+  if (static_cast<uint64_t>(flags->num) > keys->count()) {
+    throw std::invalid_argument("--num=" + std::to_string(flags->num) + " is more than the " + std::to_string(keys->count()) +
+                                " keys that there are");
+  }
+  const RangeDeletions& ranges = flags->range_deletions;
+  Require(keys->in_order() || typed.max_scan_distance == 0, "--max_scan_distance needs keys in the order of their numbers");
+  Require(keys->in_order() || ranges.writes_between == 0 || ranges.expand,
+          "--writes_per_range_tombstone needs keys in the order of their numbers");
+  Require(typed.num_column_families <= 1, "--num_column_families cannot tell the number of a key of --key_shape or --key_file");
+  Require(!flags->seek_missing_prefix, "--seek_missing_prefix excludes --key_shape and --key_file");
+  flags->key_size = keys->AverageSize(static_cast<uint64_t>(flags->num));
+  flags->shaped_keys = keys;
+}
+
 void TakeWorkload(const Typed& typed, Flags* flags) {
   flags->benchmarks = Split(typed.benchmarks);
   flags->engines = Split(typed.engines.empty() ? typed.engine : typed.engines);
@@ -366,7 +399,6 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   const int64_t rounds = flags->engines.size() > 1 ? 3 : 1;
   Take("rounds", typed.rounds == -1 ? rounds : typed.rounds, 1, 1000, &flags->rounds);
   Take("threads", typed.threads, 1, 4000, &flags->threads);
-  Take("key_size", typed.key_size, 1, static_cast<int64_t>(kMaxKeySize) - 1, &flags->key_size);
   Take("value_size", typed.value_size, 0, static_cast<int64_t>(kMaxValueSize), &flags->value_size);
   Take("batch_size", typed.batch_size, 1, INT32_MAX, &flags->batch_size);
   Take("num_column_families", typed.num_column_families, 1, int64_t{kMaxColumnFamilies} - 2, &flags->num_column_families);
@@ -381,7 +413,6 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   if (!(typed.zipf >= 0 && typed.zipf <= 10)) throw std::invalid_argument("--zipf is not between 0 and 10");
   flags->zipf = typed.zipf;
   Take("readwritepercent", typed.readwritepercent, 0, 100, &flags->readwritepercent);
-  Take("num", flags->num, 1, INT64_MAX, &flags->num);
   TakeRocksDbs(typed, flags);
   Take("duration", flags->duration, 0, INT32_MAX, &flags->duration);
   Take("stats_interval", flags->stats_interval, 0, INT64_MAX, &flags->stats_interval);
@@ -505,8 +536,11 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
     po::notify(values);
     flags->command_line.assign(argv, argv + argc);
     for (const auto& [name, value] : values) flags->values[name] = ToText(value.value());
+    TakeKeys(typed, !values["num"].defaulted(), flags);
     TakeWorkload(typed, flags);
-    flags->values["seed"] = std::to_string(flags->seed);  // also a seed that was drawn
+    flags->values["num"] = std::to_string(flags->num);            // also of a file of keys
+    flags->values["key_size"] = std::to_string(flags->key_size);  // also the average of shaped keys
+    flags->values["seed"] = std::to_string(flags->seed);          // also a seed that was drawn
     flags->values["rounds"] = std::to_string(flags->rounds);
     TakeOptions(typed, &flags->options);
     NoteWhatIsForOthers(*flags);

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "braiddb/options.h"
+#include "db_bench/key_shape.h"
 #include "db_bench/mixgraph.h"
 #include "db_bench/rate.h"
 
@@ -53,7 +55,9 @@ struct Flags {
   uint64_t seed = 0;
 
   // Data.
-  uint64_t key_size = 0;
+  uint64_t key_size = 0;                          // of shaped keys: the average
+  std::shared_ptr<const ShapedKeys> shaped_keys;  // of --key_shape or --key_file; null: keys of key_size bytes
+  bool longer_keys = false;                       // the benchmark reads keys that are longer than all others
   uint64_t value_size = 0;
   uint64_t batch_size = 1;
   uint64_t num_column_families = 1;

@@ -15,7 +15,8 @@ void PrintHeader(const Flags& flags, const Environment& environment) {
   std::printf("NUMA nodes: %u\n", environment.numa_nodes);
   const auto entries = static_cast<double>(flags.num);
   const auto entry_bytes = static_cast<double>(flags.key_size + flags.value_size);
-  std::printf("Keys:       %llu bytes each\n", static_cast<unsigned long long>(flags.key_size));
+  std::printf("Keys:       %llu bytes %s\n", static_cast<unsigned long long>(flags.key_size),
+              flags.shaped_keys == nullptr ? "each" : "on average");
   std::printf("Values:     %llu bytes each\n", static_cast<unsigned long long>(flags.value_size));
   std::printf("Entries:    %lld\n", static_cast<long long>(flags.num));
   std::printf("RawSize:    %.1f MB (estimated)\n", entries * entry_bytes / 1048576.0);

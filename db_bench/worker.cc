@@ -23,6 +23,14 @@ Slice KeyMaker::MakeShort(uint64_t number) {
   return key_;
 }
 
+// No key of a shape or a file ends with a newline, so longer keys are missing.
+Slice KeyMaker::MakeShaped(uint64_t number) {
+  key_.clear();
+  shaped_->Append(number, &key_);
+  if (is_longer_) key_.push_back('\n');
+  return key_;
+}
+
 namespace {
 
 constexpr size_t kNumberedBytes = 16;  // values of at least this size begin with their number

@@ -11,6 +11,7 @@
 
 #include "db_bench/engine.h"
 #include "db_bench/flags.h"
+#include "db_bench/key_shape.h"
 #include "db_bench/mixgraph.h"
 #include "db_bench/rate.h"
 #include "db_bench/stats.h"
@@ -54,17 +55,23 @@ class OpLimit {
   Clock::time_point deadline_;
 };
 
-// Keys as in RocksDB's db_bench: the number big-endian in up to 8 bytes, padded with '0' to the key size.
+// Keys as in RocksDB's db_bench: the number big-endian in up to 8 bytes, padded with '0' to the key size. With --key_shape or
+// --key_file: keys of Flags::shaped_keys.
 class KeyMaker {
  public:
   explicit KeyMaker(size_t size) : key_(size, '0'), number_bytes_(size < 8 ? size : 8) {}
+  // The flags must outlive the object.
+  explicit KeyMaker(const Flags& flags) : KeyMaker(flags.shaped_keys == nullptr ? flags.key_size : 0) {
+    shaped_ = flags.shaped_keys.get();
+    is_longer_ = flags.longer_keys;
+  }
 
-  // Later keys have a prefix that no other key has. REQUIRES: keys of more than 8 bytes.
+  // Later keys have a prefix that no other key has. REQUIRES: keys of more than 8 bytes, without --key_shape and --key_file.
   void MarkMissing() { key_[8] = '1'; }
 
   // Valid until the next call.
   Slice Make(uint64_t number) {
-    if (__builtin_expect(number_bytes_ < 8, 0)) return MakeShort(number);
+    if (__builtin_expect(number_bytes_ < 8, 0)) return shaped_ == nullptr ? MakeShort(number) : MakeShaped(number);
     const uint64_t big_endian = __builtin_bswap64(number);
     std::memcpy(key_.data(), &big_endian, 8);
     return key_;
@@ -72,9 +79,12 @@ class KeyMaker {
 
  private:
   Slice MakeShort(uint64_t number);
+  Slice MakeShaped(uint64_t number);
 
   std::string key_;
-  const size_t number_bytes_;
+  const size_t number_bytes_;  // 0: the key is of *shaped_
+  const ShapedKeys* shaped_ = nullptr;
+  bool is_longer_ = false;
 };
 
 // Whether ValueMaker made the value for the key, with --verify. All bytes depend on the key, the size, and, for values of at
@@ -150,8 +160,11 @@ Draws DrawYcsbRanks(const Flags& flags, uint64_t seed);
 // Draws keys of records. Records of neighbouring popularity were not loaded one after the other.
 Draws DrawYcsbKeys(const Flags& flags, uint64_t seed);
 
-// The key number of a record. For keys of eight bytes a bijection, so no two records share a key. Shorter keys are in order.
-inline uint64_t YcsbKey(const Flags& flags, uint64_t record) { return flags.key_size < 8 ? record : Mix64(record); }
+// The key number of a record. For keys of eight bytes a bijection, so no two records share a key. Shorter keys are in order. With
+// --key_shape or --key_file the number is the record's.
+inline uint64_t YcsbKey(const Flags& flags, uint64_t record) {
+  return flags.key_size < 8 || flags.shaped_keys != nullptr ? record : Mix64(record);
+}
 
 struct Worker {
   Worker(const Flags& run_flags, uint32_t thread, uint64_t seed, Draws drawn, Engine* of, std::unique_ptr<Session> session,
@@ -163,7 +176,7 @@ struct Worker {
         db(std::move(session)),
         shared(with),
         stats(run_flags, thread),
-        keys(run_flags.key_size),
+        keys(run_flags),
         values(run_flags, &random),
         draws(std::move(drawn)),
         next_key(draws.keys.begin()) {}

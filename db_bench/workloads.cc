@@ -11,7 +11,11 @@ namespace {
 
 void OneThread(Flags* flags) { flags->threads = 1; }
 void OneMoreThread(Flags* flags) { ++flags->threads; }
-void LongerKeys(Flags* flags) { ++flags->key_size; }  // a byte longer than any key of a fill
+// Makes keys a byte longer than in a fill.
+void LongerKeys(Flags* flags) {
+  ++flags->key_size;
+  flags->longer_keys = true;
+}
 void BatchesOf1000(Flags* flags) { flags->batch_size = 1000; }
 
 // A thousandth of the keys, not of the writes, as in RocksDB.

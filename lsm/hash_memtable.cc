@@ -7,6 +7,7 @@
 
 #include "index/key_hash.h"
 #include "log/fetch_entry.h"
+#include "lsm/alike_items.h"
 #include "lsm/ordered_merge.h"
 #include "util/line_words.h"
 #include "util/prefetch.h"
@@ -35,11 +36,12 @@ void CountingPass(const Items& from, int shift, int bits, Items* to) {
   for (const auto& item : from) (*to)[places[item.prefix >> shift & mask]++] = item;
 }
 
-// Insertion sort for small ranges, std::sort for others.
+// More items with one prefix are sorted and merged by AlikeItems.
+constexpr ptrdiff_t kFewAlike = 16;
+
+// Insertion sort.
 template <class Iterator, class Before>
 void SortFew(Iterator begin, Iterator end, const Before& before) {
-  constexpr ptrdiff_t kFew = 16;
-  if (end - begin > kFew) return std::sort(begin, end, before);
   for (Iterator next = begin + 1; next != end; ++next) {
     const auto item = *next;
     Iterator place = next;
@@ -339,43 +341,78 @@ bool HashMemtable::Before(const Item& a, const Item& b) const {
   return CompareEntries(*order_, *regions_->Resolve<LogEntry>(a.Entry()), *regions_->Resolve<LogEntry>(b.Entry())) < 0;
 }
 
+// The end of the items that have the first one's prefix.
+template <class Iterator>
+Iterator HashMemtable::EndOfAlike(Iterator first, Iterator end) {
+  Iterator next = first + 1;
+  while (next != end && next->prefix == first->prefix) ++next;
+  return next;
+}
+
+// Sorts items by their prefixes, then groups of equal prefixes by their entries.
+void HashMemtable::SortByComparison(std::span<Item> items) const {
+  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.prefix < b.prefix; });
+  for (auto first = items.begin(); first != items.end();) {
+    const auto end = EndOfAlike(first, items.end());
+    if (end - first > 1) SortAlike({first, end});
+    first = end;
+  }
+}
+
+// REQUIRES: all items have one prefix.
+void HashMemtable::SortAlike(std::span<Item> items) const {
+  if (static_cast<ptrdiff_t>(items.size()) > kFewAlike) return AlikeItems(regions_, order_).Sort(items);
+  SortFew(items.begin(), items.end(), [this](const Item& a, const Item& b) { return Before(a, b); });
+  MarkOlder(items);
+}
+
 // Radix sort by the highest bits in which prefixes differ: about log2 n bits in two counting passes, the lower digit first. Most
 // groups with equal digits then have one item; the others are sorted by comparison.
 void HashMemtable::Sort(Items* items) const {
-  const auto before = [this](const Item& a, const Item& b) { return Before(a, b); };
-  if (items->size() < kLeastForRadix) {
-    std::sort(items->begin(), items->end(), before);
-    return;
-  }
+  if (items->size() < kLeastForRadix) return SortByComparison({items->data(), items->size()});
   uint64_t differ = 0;
   for (const Item& item : *items) differ |= item.prefix ^ items->front().prefix;
+  if (differ == 0) return SortAlike({items->data(), items->size()});
   // About log2 n bits separate n items. The window [shift, shift + bits) begins at the highest bit in which prefixes differ.
   const int bits = std::min(static_cast<int>(std::bit_width(items->size())), kMostRadixBits);
   const int shift = std::max(0, static_cast<int>(std::bit_width(differ)) - bits);
   const int low = bits / 2, high = bits - low;
-  Items other(items->size(), boost::container::default_init);
-  CountingPass(*items, shift, low, &other);
-  CountingPass(other, shift + low, high, items);
+  {
+    Items other(items->size(), boost::container::default_init);
+    CountingPass(*items, shift, low, &other);
+    CountingPass(other, shift + low, high, items);
+  }
+  const auto before = [this](const Item& a, const Item& b) { return Before(a, b); };
   for (auto begin = items->begin(); begin != items->end();) {
     const uint64_t digits = begin->prefix >> shift;
     auto end = begin + 1;
     while (end != items->end() && end->prefix >> shift == digits) ++end;
-    if (end - begin > 1) SortFew(begin, end, before);
+    if (end - begin > kFewAlike) {
+      SortByComparison({&*begin, static_cast<size_t>(end - begin)});
+    } else if (end - begin > 1) {
+      SortFew(begin, end, before);
+      MarkOlder({&*begin, static_cast<size_t>(end - begin)});
+    }
     begin = end;
   }
 }
 
-// Each group holds the items of the older run first, then those of the newer run. Both halves are sorted, so the first descent in
-// the group is the boundary between them, and a merge in place sorts the group.
-void HashMemtable::OrderAlike(std::span<Item> items) const {
+// Each group holds the items of the older run first, then those of the newer run. A small group is merged in place: both halves
+// are sorted, so the first descent is the boundary between them. A large group is merged from the runs.
+void HashMemtable::OrderAlike(std::span<const Item> older, std::span<const Item> newer, std::span<Item> items) const {
   const auto before = [this](const Item& x, const Item& y) { return Before(x, y); };
+  const AlikeItems alike(regions_, order_);
   for (auto first = items.begin(); first != items.end();) {
-    auto end = first + 1;
-    while (end != items.end() && end->prefix == first->prefix) ++end;
-    if (end - first > 1) {
+    const auto end = EndOfAlike(first, items.end());
+    if (end - first > kFewAlike) {
+      const auto of_older = std::ranges::equal_range(older, first->prefix, {}, &Item::prefix);
+      const auto of_newer = std::ranges::equal_range(newer, first->prefix, {}, &Item::prefix);
+      if (!of_older.empty() && !of_newer.empty())
+        alike.Merge({{of_older.begin(), of_older.end()}, {of_newer.begin(), of_newer.end()}}, &*first);
+    } else if (end - first > 1) {
       const auto second = std::is_sorted_until(first, end, before);
       if (second != end) std::inplace_merge(first, second, end, before);
-      MarkOlder(&*first, static_cast<size_t>(end - first));
+      MarkOlder({first, end});
     }
     first = end;
   }
@@ -392,14 +429,15 @@ HashMemtable::Items HashMemtable::Join(std::span<const std::shared_ptr<const Run
   for (size_t left = runs.size(); left > 0; --left) {
     const Items& run = runs[left - 1]->items;
     const std::span<Item> to((left % 2 == 0 ? other : all).data(), run.size() + joined.size());
-    if (MergeByPrefix({run.data(), run.size()}, joined, to.data())) OrderAlike(to);
+    const std::span<const Item> older(run.data(), run.size());
+    if (MergeByPrefix(older, joined, to.data())) OrderAlike(older, joined, to);
     joined = to;
   }
   return all;
 }
 
-void HashMemtable::MarkOlder(Item* items, size_t size) const {
-  for (size_t i = 1; i < size; ++i) {
+void HashMemtable::MarkOlder(std::span<Item> items) const {
+  for (size_t i = 1; i < items.size(); ++i) {
     if (items[i].prefix != items[i - 1].prefix || items[i].IsOlder()) continue;
     const Slice key = regions_->Resolve<LogEntry>(items[i - 1].Entry())->key();
     items[i].SetOlder(order_->Same(key, regions_->Resolve<LogEntry>(items[i].Entry())->key()));
@@ -448,21 +486,26 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
   fresh.resize(taken.size());
   if (fresh.empty()) return runs_;
   Sort(&fresh);
-  MarkOlder(fresh.data(), fresh.size());
   std::vector<std::shared_ptr<const Run>> runs = runs_;
   size_t kept = runs.size();
   // Each run is at least twice as large as the next newer one, so there are at most log2 n runs.
   for (size_t joined = fresh.size(); kept > 0 && runs[kept - 1]->items.size() < 2 * joined;) joined += runs[--kept]->items.size();
-  if (kept < runs.size()) fresh = Join(std::span(runs).subspan(kept), {fresh.data(), fresh.size()});
-  runs.resize(kept);
   auto run = std::make_shared<Run>();
+  if (kept < runs.size()) {
+    fresh = Join(std::span(runs).subspan(kept), {fresh.data(), fresh.size()});
+    // A run with most of the items has most of the sizes: the reads of entries are saved.
+    if (runs[kept]->items.size() >= fresh.size() / 2) run->fetch_bytes = runs[kept]->fetch_bytes;
+  }
+  runs.resize(kept);
   run->items = std::move(fresh);
   run->steps.Build(run->items.size(), [&run](size_t i) { return run->items[i].prefix; });
   const Items& items = run->items;
-  run->fetch_bytes = TypicalEntryBytes(items.size(), [&](uint64_t i) { return regions_->Resolve<LogEntry>(items[i].Entry()); });
+  run->alike.Build(ArrayOf(items.data(), items.size(), *regions_), *order_);
+  if (run->fetch_bytes == 0)
+    run->fetch_bytes = TypicalEntryBytes(items.size(), [&](uint64_t i) { return regions_->Resolve<LogEntry>(items[i].Entry()); });
   runs.push_back(std::move(run));
   uint64_t bytes = 0;
-  for (const auto& each : runs) bytes += each->items.size() * sizeof(Item) + each->steps.bytes();
+  for (const auto& each : runs) bytes += each->items.size() * sizeof(Item) + each->steps.bytes() + each->alike.bytes();
 
   // Step 5: nothing throws from here on, except this copy, which comes first.
   auto result = runs;
@@ -501,7 +544,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::RunsOfAll() 
 
 void HashMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>*, std::vector<OrderedArray>* arrays) const {
   for (const auto& run : TakeRuns())
-    arrays->push_back({run->items.data(), run->items.size(), &run->steps, run->fetch_bytes, run});
+    arrays->push_back({run->items.data(), run->items.size(), &run->steps, &run->alike, run->fetch_bytes, run});
 }
 
 class HashMemtableWalker final : public Memtable::Walker {

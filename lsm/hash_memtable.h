@@ -84,6 +84,7 @@ class HashMemtable final : public Memtable {
   struct Run {
     Items items;
     PrefixSteps steps;         // search steps over `items`; built for runs that cursors use
+    AlikeSteps alike;          // the same
     uint64_t fetch_bytes = 0;  // typical bytes of an entry; set together with `steps`
   };
   // Precedes the nodes of a block.
@@ -137,12 +138,17 @@ class HashMemtable final : public Memtable {
   BlockHead* HeadOf(uint32_t nodes) const { return arena_->At<BlockHead>(nodes - kNodeUnits); }
   // Entry order: by prefix, then by the entries themselves.
   bool Before(const Item& a, const Item& b) const;
+  template <class Iterator>
+  static Iterator EndOfAlike(Iterator first, Iterator end);
+  // Each of the three sorts in entry order and sets kOlder. May throw std::bad_alloc; the items are then in any order.
   void Sort(Items* items) const;
+  void SortByComparison(std::span<Item> items) const;
+  void SortAlike(std::span<Item> items) const;
   // Sets kOlder of each item that has the key of its predecessor. Flags that are set stay: an item that follows a newer version
   // of its key in one run also follows a newer version after a merge of runs.
-  void MarkOlder(Item* items, size_t size) const;
-  // Puts items with equal prefixes in entry order after MergeByPrefix.
-  void OrderAlike(std::span<Item> items) const;
+  void MarkOlder(std::span<Item> items) const;
+  // Puts items with equal prefixes in entry order after MergeByPrefix, and sets their kOlder. May throw std::bad_alloc.
+  void OrderAlike(std::span<const Item> older, std::span<const Item> newer, std::span<Item> items) const;
   // Merges the runs, oldest first, with the sorted items `newest`, which are newer. REQUIRES: at least one run.
   Items Join(std::span<const std::shared_ptr<const Run>> runs, std::span<const Item> newest) const;
   // Moves new_blocks_ to blocks_. REQUIRES: runs_mutex_ is held.

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "log/fetch_entry.h"
+
 namespace braiddb {
 namespace {
 
@@ -54,32 +56,73 @@ bool MergingCursor::FetchForSeek(const SearchKey& target) {
       found_ = Found::kGroup;
       return true;
     case Found::kGroup: {
-      // Prefetch the entries that the seek probably reads: the smallest one, and all that have the target's prefix.
+      // Prefetch the entries that the seek probably reads: the smallest one, and those that the search among the items with the
+      // target's prefix reads first.
       const Item* first = nullptr;
+      bool more = false;
       for (size_t i = 0; i < arrays_.size(); ++i) {
         Search& search = searches_[i];
         search.at = arrays_[i].FindPrefix(search.group, target.prefix);
+        search.end = arrays_[i].FindAlikeEnd(search.group, search.at, target.prefix);
+        if (search.at != search.end) arrays_[i].alike->Narrow(*order_, target, &search.at, &search.end);
         if (search.at >= arrays_[i].size) continue;
         const Item* const item = &arrays_[i].items[search.at];
-        if (item->prefix == target.prefix) Fetch(At(*item));
+        if (search.at != search.end) Fetch(At(arrays_[i].items[search.middle()]));
+        more |= search.at != search.end;
         if (first == nullptr || item->prefix < first->prefix) first = item;
       }
       if (first != nullptr && first->prefix != target.prefix) Fetch(At(*first));
+      found_ = more ? Found::kAlike : Found::kItem;
+      return more;
+    }
+    case Found::kAlike:
+      if (NarrowAlike(target)) return true;
       found_ = Found::kItem;
       return false;
-    }
     case Found::kItem:
       return false;
   }
   return false;
 }
 
-// Completes the steps that FetchForSeek has not made yet, then the final search by entries in each array.
+bool MergingCursor::NarrowAlike(const SearchKey& target) {
+  bool more = false;
+  for (size_t i = 0; i < arrays_.size(); ++i) {
+    Search& search = searches_[i];
+    if (search.at == search.end) continue;
+    const size_t middle = search.middle();
+    if (CompareEntry(*order_, *At(arrays_[i].items[middle]), target) < 0) {
+      search.at = middle + 1;
+    } else {
+      search.end = middle;
+    }
+    if (search.at == search.end) continue;
+    Fetch(At(arrays_[i].items[search.middle()]));
+    more = true;
+  }
+  return more;
+}
+
+// Completes the steps that FetchForSeek has not made yet.
 void MergingCursor::FindAll(const SearchKey& target) {
   while (FetchForSeek(target)) {
   }
-  for (size_t i = 0; i < arrays_.size(); ++i)
-    sources_[i].at = arrays_[i].FindEntry(searches_[i].group, searches_[i].at, *regions_, *order_, target);
+  for (size_t i = 0; i < arrays_.size(); ++i) sources_[i].at = searches_[i].at;
+}
+
+[[gnu::always_inline]] inline void MergingCursor::FetchKey(const Source& source, size_t ahead, bool is_long) const {
+  const size_t step = flip_ == 0 ? 1 : -size_t{1};
+  const size_t at = source.at + ahead * step;
+  if (at >= source.size || source.items[at].IsWhole()) return;
+  const size_t before = at - step;
+  if (is_long || (before < source.size && source.items[before].prefix == source.items[at].prefix))
+    FetchEntry(At(source.items[at]));
+}
+
+void MergingCursor::FetchFirstKeys(const Source& source) const {
+  const size_t next = source.at + (flip_ == 0 ? 1 : -size_t{1});
+  if (source.at >= source.size || next >= source.size || source.items[next].prefix != source.items[source.at].prefix) return;
+  for (size_t ahead = 0; ahead < kReadAhead; ++ahead) FetchKey(source, ahead, true);
 }
 
 void MergingCursor::SeekToFirst() {
@@ -121,6 +164,7 @@ void MergingCursor::Begin(bool forward) {
   found_ = Found::kNothing;
   flip_ = forward ? 0 : ~uint64_t{0};
   if (level_ != nullptr) TakeFromLevel(kFirstTaken);
+  for (const Source& source : sources_) FetchFirstKeys(source);
   PlayAll();
   at_ = 0;
   made_ = 0;
@@ -243,8 +287,11 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
       source.behind = items[2].prefix;
     } else {
       // The level's source is empty: refill it before its next match.
-      if (__builtin_expect(source.at >= source.size, 0) && level_ != nullptr && first == arrays_.size())
+      if (__builtin_expect(source.at >= source.size, 0) && level_ != nullptr && first == arrays_.size()) {
         TakeFromLevel(kMostTaken);
+        FetchFirstKeys(source);
+      }
+      FetchKey(source, kReadAhead - 1, made >= kLongScan);
       if (!keeps_all) {
         not_plain_ -= !IsPlain(item);
         not_plain_ += source.at < source.size && !IsPlain(source.items[source.at]);

@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "index/cursor.h"
+#include "index/key_order.h"
+#include "log/log_entry.h"
 #include "lsm/ordered_array.h"
+#include "pmem/region_set.h"
 
 namespace braiddb {
 
@@ -17,7 +20,9 @@ namespace braiddb {
 //              the level. The cursor merges a batch of items beyond its position into a ring, comparing only 8-byte key prefixes,
 //              and prefetches each merged entry. The entry is then in the cache when the cursor reaches it. The inner loop has no
 //              unpredictable branch. An entry is read during a merge only if two prefixes are equal and at least one of them does
-//              not fit the key (OrderedItem::IsWhole).
+//              not fit the key (OrderedItem::IsWhole). Such an entry is prefetched before its item is the next one of its
+//              source. A seek searches the items with the target's prefix by their entries, in all arrays
+//              side by side: one cache miss per halving for all arrays together. AlikeSteps narrow that search.
 // VERSIONS     NextKey skips items that are known to be older versions of the key before them. The first Next searches the
 //              cursor's position once and from then on keeps all versions.
 // COST         Per item about log2 of the number of sources steps in the tree, and one prefetched entry.
@@ -62,12 +67,16 @@ class MergingCursor final : public EntryCursor {
   // Prefetch distance in an array, in items. It is larger if there are few arrays, since each array is then read more often.
   static constexpr size_t kItemsAhead = 2 * kCacheLine / sizeof(Item);
   static constexpr size_t kMostItemsAhead = 8 * kCacheLine / sizeof(Item);
+  // Prefetch distance in a source, in items, of entries that the tree may read.
+  static constexpr size_t kReadAhead = 2;
+  // Merged items after which a scan is long: versions of one key in several sources then cost more than prefetches in vain.
+  static constexpr size_t kLongScan = 32;
   // Items taken from the level per call, and after a seek.
   static constexpr size_t kMostTaken = 32;
   static constexpr size_t kFirstTaken = 8;
 
   // Progress of FetchForSeek in all arrays.
-  enum class Found : uint8_t { kNothing, kAbove, kGroup, kItem };
+  enum class Found : uint8_t { kNothing, kAbove, kGroup, kAlike, kItem };
   struct Source {
     const Item* items = nullptr;
     size_t size = 0;
@@ -81,7 +90,11 @@ class MergingCursor final : public EntryCursor {
   };
   struct Search {
     size_t group = 0;  // result of FindAbove, then of FindGroup
-    size_t at = 0;     // result of FindPrefix
+    // The first item at or after the target is in [at, end]. Equal: it is found.
+    size_t at = 0;
+    size_t end = 0;
+
+    size_t middle() const { return at + (end - at) / 2; }
   };
   // The next item of a source, as compared in the tree. The smaller key wins. If keys are equal and either has kLooks, Precedes
   // decides; if neither has it, the source with the smaller index wins.
@@ -110,6 +123,13 @@ class MergingCursor final : public EntryCursor {
   const LogEntry* At(const Item& item) const { return regions_->Resolve<LogEntry>(item.Entry()); }
   // Positions all arrays at the first item at or after the target.
   void FindAll(const SearchKey& target);
+  // One step of a binary search in each array, among the items that have the target's prefix. Returns true if the search goes on.
+  bool NarrowAlike(const SearchKey& target);
+  // Prefetches the key of the item that is `ahead` items behind the source's next one, unless the key fits its prefix. In a short
+  // scan, only if the item before it has the same prefix.
+  void FetchKey(const Source& source, size_t ahead, bool is_long) const;
+  // Prefetches the first keys that the tree reads, if neighbours have one prefix.
+  void FetchFirstKeys(const Source& source) const;
   // Replaces the items of the level's source with the next ones of the level.
   void TakeFromLevel(size_t count);
   // Starts merging at the sources' positions.

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "index/key_order.h"
+#include "index/alike_steps.h"
 #include "index/ordered_item.h"
 #include "index/prefix_steps.h"
-#include "log/log_entry.h"
+#include "log/fetch_entry.h"
 #include "pmem/region_set.h"
 #include "util/prefetch.h"
 
@@ -19,8 +19,9 @@ struct OrderedArray {
   const OrderedItem* items = nullptr;
   size_t size = 0;
   const PrefixSteps* steps = nullptr;   // built over the items
+  const AlikeSteps* alike = nullptr;    // the same
   uint64_t fetch_bytes = 0;             // TypicalEntryBytes of the items
-  std::shared_ptr<const void> owner{};  // keeps items and steps alive; null if the array's user does
+  std::shared_ptr<const void> owner{};  // keeps items, steps and alike alive; null if the array's user does
 
   // A search in three steps, for callers that search several arrays side by side: FindAbove, FindGroup, FindPrefix. Each step
   // prefetches the lines that the next step reads, and takes the result of the step before.
@@ -34,17 +35,21 @@ struct OrderedArray {
   size_t FindPrefix(size_t group, uint64_t prefix) const {
     return group + PrefixSteps::CountLessOf(size, group, prefix, [this](size_t i) { return items[i].prefix; });
   }
-  // Index of the first item at or after the target in entry order. `at`: the result of FindPrefix for `group`. Entries are read
-  // only if their prefix equals the target's, by a binary search over the items with this prefix.
-  size_t FindEntry(size_t group, size_t at, const RegionSet& regions, const KeyOrder& order, const SearchKey& target) const {
+  // End of the items that have the prefix, for a search among them by entries. `at`: the result of FindPrefix for `group`.
+  size_t FindAlikeEnd(size_t group, size_t at, uint64_t prefix) const {
     const size_t end = std::min(group + PrefixSteps::kFanout, size);
-    if (at == end || items[at].prefix != target.prefix) return at;
-    const auto before = [&](const OrderedItem& item, const SearchKey& of) {
-      return item.prefix == of.prefix && CompareEntry(order, *regions.Resolve<LogEntry>(item.Entry()), of) < 0;
-    };
-    const size_t past = items[end - 1].prefix == target.prefix ? size : end;
-    return static_cast<size_t>(std::lower_bound(items + at, items + past, target, before) - items);
+    while (at != end && items[at].prefix == prefix) ++at;
+    if (at != end || end == size || items[end].prefix != prefix) return at;
+    if (prefix == UINT64_MAX) return size;
+    return FindPrefix(steps->Find(prefix + 1), prefix + 1);
   }
 };
+
+// The items as AlikeSteps::Build reads them. The result refers to both arguments.
+inline AlikeSteps::Array ArrayOf(const OrderedItem* items, size_t size, const RegionSet& regions) {
+  const auto at = [items, &regions](size_t i) { return regions.Resolve<LogEntry>(items[i].Entry()); };
+  return {size, [items](size_t i) { return items[i].prefix; }, [at](size_t i) { return at(i)->key(); },
+          [at](size_t i) { FetchEntry(at(i)); }};
+}
 
 }  // namespace braiddb

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "log/fetch_entry.h"
+#include "lsm/alike_items.h"
 #include "lsm/merging_cursor.h"
 #include "lsm/ordered_merge.h"
 #include "util/check.h"
@@ -22,10 +23,11 @@ bool TableOrder::Grow() {
   return true;
 }
 
-bool TableOrder::Finish(const RegionSet& regions) {
+bool TableOrder::Finish(const RegionSet& regions, const KeyOrder& order) {
   if (items_.empty()) return false;
   try {
     steps_.Build(size_, [this](size_t i) { return items_[i].prefix; });
+    alike_.Build(ArrayOf(&items_[0], size_, regions), order);
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -59,25 +61,30 @@ class TableOrder::Stopper {
 // same (FamilyView::FindInTables).
 class TableOrder::Alike {
  public:
-  Alike(Item* items, const RegionSet& regions, const KeyOrder& order) : items_(items), regions_(regions), order_(order) {}
+  // `inputs`: the arrays that were merged; they must outlive the object.
+  Alike(Item* items, const std::vector<OrderedFunnel::Items>& inputs, const RegionSet& regions, const KeyOrder& order)
+      : items_(items), inputs_(inputs), regions_(regions), order_(order), alike_(&regions, &order) {}
 
-  // Processes the items up to `there`; `size`: the final number. False: too many items share a prefix, or `stop` returned true.
+  // Processes the items up to `there`; `size`: the final number. False: `stop` returned true. May throw std::bad_alloc.
   bool Order(size_t there, size_t size, Stopper* stopper) {
     if (MarkWhole(there)) return true;
     while (begin_ < there) {
-      bool all_whole = items_[begin_].IsWhole();
-      size_t end = begin_ + 1;
+      // The group may have begun in an earlier batch, which has examined the items before examined_.
+      bool all_whole = examined_ > begin_ ? begin_is_whole_ : items_[begin_].IsWhole();
+      const size_t known = std::max(examined_, begin_ + 1);
+      size_t end = known;
       for (; end < there && items_[end].prefix == items_[begin_].prefix; ++end) all_whole &= items_[end].IsWhole();
-      // Sorting a large group would read all its entries, which are far from each other.
-      if (!all_whole && end - begin_ > kMostAlike) return false;
-      FetchAlike(end, there);
-      if (all_whole) MarkOlder(begin_ + 1, end);
+      examined_ = end;
+      if (end - begin_ <= kMostFewAlike) FetchAlike(end, there);
+      if (all_whole) MarkOlder(known, end);
       // The group may continue in the next batch, so it is not sorted yet.
       if (end == there && there != size) {
         begin_is_whole_ = all_whole;
-        break;  // the next batch may continue this group
+        break;
       }
-      if (!all_whole && end - begin_ > 1) {
+      if (!all_whole && end - begin_ > kMostFewAlike) {
+        if (!MergeAlike(begin_, stopper)) return false;
+      } else if (!all_whole && end - begin_ > 1) {
         if (stopper->Stops((end - begin_) * kCostOfALook)) return false;
         OrderByKey(begin_, end);
       }
@@ -102,6 +109,7 @@ class TableOrder::Alike {
     if (whole == 0) return false;
     if (done_ < there) begin_ = MarkOlder(std::max<size_t>(done_, 1), there);
     done_ = there;
+    examined_ = there;
     return true;
   }
 
@@ -128,6 +136,18 @@ class TableOrder::Alike {
     }
   }
 
+  // Merges a large group again, by its entries, from the items that the inputs have with its prefix.
+  bool MergeAlike(size_t begin, Stopper* stopper) {
+    const uint64_t prefix = items_[begin].prefix;
+    std::vector<OrderedFunnel::Items> alike;
+    for (const OrderedFunnel::Items& input : inputs_) {
+      const auto [first, last] = std::ranges::equal_range(input, prefix, {}, &Item::prefix);
+      if (first != last) alike.emplace_back(first, last);
+    }
+    const auto stop = [stopper](size_t items) { return stopper->Stops(items * kCostOfALook); };
+    return alike_.Merge(alike, items_ + begin, stop);
+  }
+
   // Sorts a group by its entries. The merge kept the order of tables, so that most groups are sorted already.
   void OrderByKey(size_t begin, size_t end) {
     const auto before = [this](const Item& a, const Item& b) { return Before(a, b); };
@@ -137,16 +157,20 @@ class TableOrder::Alike {
   }
 
   Item* const items_;
+  const std::vector<OrderedFunnel::Items>& inputs_;
   const RegionSet& regions_;
   const KeyOrder& order_;
+  const AlikeItems alike_;
   size_t done_ = 0;             // number of processed items
   size_t begin_ = 0;            // start of the last group of equal prefixes among them
-  bool begin_is_whole_ = true;  // all items of that group fit their prefixes
+  size_t examined_ = 0;         // end of the items whose group is known
+  bool begin_is_whole_ = true;  // all examined items of that group fit their prefixes
   size_t fetched_ = 0;
 };
 
 // COST  One pass over the items: batches are merged and post-processed in the cache. Entries are read only for keys that do not
-//       fit their prefixes and share one.
+//       fit their prefixes and share one. If many keys share a prefix, a second pass over their items merges them by their
+//       entries, which are prefetched.
 std::shared_ptr<const TableOrder> TableOrder::Merge(const Orders& orders, const RegionSet& regions, const KeyOrder& order,
                                                     const Stop& stop) {
   uint64_t entries = 0;
@@ -157,7 +181,7 @@ std::shared_ptr<const TableOrder> TableOrder::Merge(const Orders& orders, const 
   for (const auto& one : orders) inputs.emplace_back(&one->items_[0], one->size_);
   OrderedFunnel funnel(inputs);
   Item* const items = &merged->items_[0];
-  Alike alike(items, regions, order);
+  Alike alike(items, inputs, regions, order);
   Stopper stopper(stop);
   for (uint64_t& size = merged->size_; size != entries;) {
     // The funnel fills the next batch behind the processed items; Alike then sorts groups of equal prefixes in place.
@@ -165,7 +189,7 @@ std::shared_ptr<const TableOrder> TableOrder::Merge(const Orders& orders, const 
     size += funnel.Take(items + size, kItemsAtOnce);
     if (!alike.Order(size, entries, &stopper)) return nullptr;
   }
-  if (stop() || !merged->Finish(regions)) return nullptr;
+  if (stop() || !merged->Finish(regions, order)) return nullptr;
   return merged;
 }
 

@@ -26,7 +26,8 @@ namespace braiddb {
 //                  (lsm/l0_index.h). A view has an array only together with all of its tables. A merge may already have linked an
 //                  entry into the last level; the reader then meets the entry there again. Or a merge may have marked it dead,
 //                  the hiding entry last; readers check the mark (DBIterator::Counts).
-// MEMORY           About 16.5 bytes per entry until the tables have been merged. Without the memory, readers use the lists.
+// MEMORY           About 16.5 bytes per entry until the tables have been merged, and AlikeSteps if keys begin alike. Without the
+//                  memory, readers use the lists.
 // CONCURRENCY      Immutable once finished, except for the atomic members.
 class TableOrder {
  public:
@@ -46,35 +47,35 @@ class TableOrder {
     items_[size_++] = {prefix, entry.raw() | (is_whole ? Item::kWhole : 0) | (is_older ? Item::kOlder : 0)};
   }
   // Builds the search steps. False: there was no memory, and the array must not be used.
-  bool Finish(const RegionSet& regions);
+  bool Finish(const RegionSet& regions, const KeyOrder& order);
 
-  // Merges several arrays, given newest first. Null if there is no memory, if too many keys share a prefix (comparing them would
-  // read many entries), or if `stop` returns true; `stop` is called at intervals. May throw std::bad_alloc.
+  // Merges several arrays, given newest first. Null if there is no memory, or if `stop` returns true; `stop` is called at
+  // intervals. May throw std::bad_alloc.
   static std::shared_ptr<const TableOrder> Merge(const Orders& orders, const RegionSet& regions, const KeyOrder& order,
                                                  const Stop& stop);
 
   // For cursors. This object and the tables must outlive them.
-  OrderedArray array() const { return {&items_[0], size_, &steps_, fetch_bytes_}; }
+  OrderedArray array() const { return {&items_[0], size_, &steps_, &alike_, fetch_bytes_}; }
   std::unique_ptr<EntryCursor> NewCursor(const RegionSet* regions, const KeyOrder* order) const;
   uint64_t entries() const { return size_; }
   // Of the i-th entry: KeyOrder::Prefix of its key, its address, and whether the entry before is a newer version of its key.
   uint64_t PrefixAt(uint64_t i) const { return items_[i].prefix; }
   PmPtr EntryAt(uint64_t i) const { return items_[i].Entry(); }
   bool IsOlderAt(uint64_t i) const { return items_[i].IsOlder(); }
-  // True if a merge with its neighbours failed and would fail again.
+  // True if a merge with its neighbours failed for want of memory.
   bool stays_apart() const { return stays_apart_.load(std::memory_order_relaxed); }
   void StayApart() const { stays_apart_.store(true, std::memory_order_relaxed); }
   // The same for a merge of all arrays during a pause of the writers; a merge with fewer neighbours may still succeed.
   bool stays_apart_at_pauses() const { return stays_apart_at_pauses_.load(std::memory_order_relaxed); }
   void StayApartAtPauses() const { stays_apart_at_pauses_.store(true, std::memory_order_relaxed); }
-  uint64_t bytes() const { return size_ * sizeof(Item) + steps_.bytes(); }
+  uint64_t bytes() const { return size_ * sizeof(Item) + steps_.bytes() + alike_.bytes(); }
 
  private:
   using Item = OrderedItem;
   class Stopper;
   class Alike;
-  // Maximum of neighbours with one prefix that a merge sorts by their keys.
-  static constexpr size_t kMostAlike = 64;
+  // More neighbours with one prefix are merged by their keys from the arrays, not sorted in place.
+  static constexpr size_t kMostFewAlike = 64;
   // Items between two calls of `stop`, some tenths of a millisecond.
   static constexpr size_t kItemsPerStop = 64 << 10;
   // Items per batch: merged, then post-processed while they are in the CPU's caches.
@@ -84,6 +85,7 @@ class TableOrder {
   HugeArray<Item> items_;  // the first size_ are in use; empty: there was no memory
   uint64_t size_ = 0;
   PrefixSteps steps_;
+  AlikeSteps alike_;
   uint64_t fetch_bytes_ = 0;  // typical bytes of an entry
   mutable std::atomic<bool> stays_apart_{false};
   mutable std::atomic<bool> stays_apart_at_pauses_{false};

@@ -28,7 +28,8 @@ TallIndex::TallIndex(const BraidedList& list) : list_(list), regions_(list.regio
 TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const TallIndex* before,
                      const IndexChanges* changes, const std::atomic<bool>* stop)
     : TallIndex(list) {
-  const uint64_t max_nodes = IndexTree::MaxNodes(max_bytes / Lists());
+  max_tree_bytes_ = max_bytes / Lists();
+  const uint64_t max_nodes = IndexTree::MaxNodes(max_tree_bytes_);
   if (max_nodes == 0) return;
   uint32_t layer = LowestLayer();
   for (uint64_t expected = entries / NodesApart(layer); expected > max_nodes; expected /= kBranching) ++layer;
@@ -56,7 +57,7 @@ IndexChanges TallIndex::NewChanges() const {
   return changes;
 }
 
-TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes, Stop stop) {
+TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes, Stop stop) const {
   // Entries are spread over the regions as their writers were: one may have more than its share.
   Shares shares;
   uint64_t count = Collect(list, region, layer, max_nodes, stop, &shares);
@@ -86,7 +87,7 @@ TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32
   return tree;
 }
 
-TallIndex::Tree TallIndex::Finish(IndexTree::Builder* builder, uint32_t layer) {
+TallIndex::Tree TallIndex::Finish(IndexTree::Builder* builder, uint32_t layer) const {
   Tree tree;
   tree.nodes = builder->Finish();
   tree.layer = layer;
@@ -96,7 +97,20 @@ TallIndex::Tree TallIndex::Finish(IndexTree::Builder* builder, uint32_t layer) {
   tree.fetch_bytes = nodes.nodes() == 0
                          ? 0
                          : TypicalEntryBytes(nodes.End(), [&nodes](uint64_t at) { return nodes.EntryAt(nodes.Normalize(at)); });
+  BuildAlike(&tree);
   return tree;
+}
+
+// A place in a hole stands for the node behind the hole, so it has that node's key.
+void TallIndex::BuildAlike(Tree* tree) const try {
+  const IndexTree& nodes = tree->nodes;
+  const auto at = [&nodes](size_t place) { return nodes.EntryAt(nodes.Normalize(place)); };
+  tree->alike.Build({nodes.End(), [&nodes](size_t place) { return nodes.PrefixAt(nodes.Normalize(place)); },
+                     [at](size_t place) { return at(place)->key(); }, [at](size_t place) { FetchEntry(at(place)); }},
+                    list_.order());
+  if (nodes.bytes() + tree->alike.bytes() > max_tree_bytes_) tree->alike = {};
+} catch (const std::bad_alloc&) {
+  tree->alike = {};  // searches gallop
 }
 
 // The nodes of one layer, in order; returns how many, and ends early when there are more than `enough`, or when it is stopped.
@@ -157,33 +171,38 @@ uint64_t TallIndex::NodesApart(uint32_t layer) const {
 }
 
 // Equal prefixes decide nothing: among them the keys do. The first node that is not before the target. A place in a hole stands
-// for the node behind the hole.
-uint64_t TallIndex::FirstAmongEqual(const IndexTree& nodes, uint64_t first, const SearchKey& target) const {
+// for the node behind the hole. AlikeSteps narrow the range to a few nodes, or else the search gallops.
+uint64_t TallIndex::FirstAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const {
+  const IndexTree& nodes = tree.nodes;
   const auto before = [&](uint64_t at) {
     at = nodes.Normalize(at);
     return at < nodes.End() && nodes.PrefixAt(at) == target.prefix && CompareEntry(list_.order(), *nodes.EntryAt(at), target) < 0;
   };
-  if (!before(first)) return first;
-  uint64_t low = first;  // before
-  uint64_t step = 1;
-  while (before(low + step)) {
+  // The first node that is not before the target is in [low, high].
+  uint64_t low = first;
+  uint64_t high = nodes.End();
+  tree.alike.Narrow(list_.order(), target, &low, &high);
+  for (uint64_t step = 1; high - low > step; step *= 2) {
+    if (!before(low + step - 1)) {
+      high = low + step - 1;
+      break;
+    }
     low += step;
-    step *= 2;
   }
-  for (uint64_t high = low + step; high - low > 1;) {
+  while (low < high) {
     const uint64_t middle = low + (high - low) / 2;
     if (before(middle)) {
-      low = middle;
+      low = middle + 1;
     } else {
       high = middle;
     }
   }
-  return nodes.Normalize(low + 1);
+  return nodes.Normalize(low);
 }
 
 uint64_t TallIndex::bytes() const {
   uint64_t sum = 0;
-  for (const Tree& tree : regions_) sum += tree.nodes.bytes();
+  for (const Tree& tree : regions_) sum += tree.nodes.bytes() + tree.alike.bytes();
   return sum;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "index/alike_steps.h"
 #include "skiplist/braided_list.h"
 #include "skiplist/index_changes.h"
 #include "skiplist/index_node.h"
@@ -58,7 +59,7 @@ class TallIndex {
   uint64_t FindPrefix(uint32_t reader, uint64_t prefix) const { return NodesOf(reader).FirstNotLess(prefix); }
   // The rest of it, from that place on: it looks at entries whose prefix is the target's.
   uint64_t FindFrom(uint32_t reader, uint64_t place, const SearchKey& target) const {
-    return FindFrom(NodesOf(reader), place, target);
+    return FindFrom(TreeOf(reader), place, target);
   }
   // As Start, for every target behind the node before `place` and not behind the one there.
   BraidedList::Start StartBefore(uint32_t reader, uint64_t place) const;
@@ -84,6 +85,7 @@ class TallIndex {
  private:
   struct Tree {
     IndexTree nodes;
+    AlikeSteps alike;       // over the places of nodes
     bool is_whole = false;  // all of the layer is here
     uint32_t layer = 1;     // nodes that reach it are here
     uint64_t fetch_bytes = 0;
@@ -108,17 +110,20 @@ class TallIndex {
   using Shares = std::vector<std::vector<IndexNode>>;
   static uint64_t Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough, Stop stop, Shares* found);
   // Empty, and not whole, if it was stopped.
-  static Tree Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes, Stop stop);
+  Tree Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes, Stop stop) const;
   // Empty if it does not come out, or was stopped.
   Tree Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes, Stop stop) const;
   // Empty if there is no memory.
-  static Tree Finish(IndexTree::Builder* builder, uint32_t layer);
-  uint64_t FindFrom(const IndexTree& nodes, uint64_t place, const SearchKey& target) const {
-    return place < nodes.End() && nodes.PrefixAt(place) == target.prefix ? FirstAmongEqual(nodes, place, target) : place;
+  Tree Finish(IndexTree::Builder* builder, uint32_t layer) const;
+  // Without the memory, or beyond max_tree_bytes_, there are none.
+  void BuildAlike(Tree* tree) const;
+  uint64_t FindFrom(const Tree& tree, uint64_t place, const SearchKey& target) const {
+    return place < tree.nodes.End() && tree.nodes.PrefixAt(place) == target.prefix ? FirstAmongEqual(tree, place, target) : place;
   }
-  uint64_t FirstAmongEqual(const IndexTree& nodes, uint64_t first, const SearchKey& target) const;
+  uint64_t FirstAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const;
 
   const BraidedList list_;
+  uint64_t max_tree_bytes_ = 0;
   std::vector<Tree> regions_;
 };
 

@@ -16,15 +16,16 @@ namespace braiddb {
 // FAULTS A change whose node is not where the search leads does not belong to this index: then there is no tree.
 class TallIndex::ChangePass {
  public:
-  ChangePass(const TallIndex* index, const IndexTree* before, const IndexChanges::Region* changes, Stop stop)
+  ChangePass(const TallIndex* index, const Tree* before, const IndexChanges::Region* changes, Stop stop)
       : index_(*index),
-        before_(*before),
+        tree_(*before),
+        before_(before->nodes),
         changes_(*changes),
         stop_(stop),
         added_(changes->added.size()),
         replaced_(changes->replaced.size()),
         removed_(changes->removed.size()),
-        builder_(before->heap() != nullptr ? before->heap() : std::make_shared<PieceHeap>()) {}
+        builder_(before_.heap() != nullptr ? before_.heap() : std::make_shared<PieceHeap>()) {}
 
   // False if it does not come out, or was stopped.
   bool Run() {
@@ -68,7 +69,7 @@ class TallIndex::ChangePass {
   // `node`: the entry's prefix. A node that left the list lies where it was while a reader of the view may come to it.
   uint64_t Find(uint64_t prefix, const LogEntry& entry) const {
     const SearchKey target(prefix, entry.key(), entry.sequence());
-    return index_.FindFrom(before_, before_.FirstNotLess(prefix), target);
+    return index_.FindFrom(tree_, before_.FirstNotLess(prefix), target);
   }
   uint64_t PieceOf(const LogEntry* entry) const {
     return IndexTree::PieceOf(Find(index_.list_.order().Prefix(entry->key()), *entry));
@@ -107,7 +108,8 @@ class TallIndex::ChangePass {
   }
 
   const TallIndex& index_;
-  const IndexTree& before_;
+  const Tree& tree_;
+  const IndexTree& before_;  // its nodes
   const IndexChanges::Region& changes_;
   const Stop stop_;
   // How many changes are left of each list, and the piece of the next one.
@@ -125,7 +127,7 @@ TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region
   const uint64_t count = kept + changes.added.size();
   if (count > max_nodes) return {};
   try {
-    ChangePass pass(this, &before.nodes, &changes, stop);
+    ChangePass pass(this, &before, &changes, stop);
     if (!pass.Run()) return {};
     Tree tree = Finish(pass.builder(), before.layer);
     if (tree.nodes.nodes() != count) return {};

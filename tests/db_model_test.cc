@@ -3,6 +3,7 @@
 // A failure prints the seed; BRAIDDB_MODEL_SEED and BRAIDDB_MODEL_STEPS repeat or extend a run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,9 +26,10 @@ struct ModelCase {
   uint64_t memtable_size;
   uint64_t seed;
   bool merges;
+  bool begin_alike = false;  // all keys have the first bytes in common
   std::string Name() const {
     return "Regions" + std::to_string(regions) + "Memtable" + std::to_string(memtable_size >> 10) + "KSeed" +
-           std::to_string(seed) + (merges ? "Merges" : "");
+           std::to_string(seed) + (merges ? "Merges" : "") + (begin_alike ? "Alike" : "");
   }
 };
 
@@ -86,6 +88,12 @@ class DbModelTest : public testing::TestWithParam<ModelCase> {
     db_.reset();
   }
 
+  std::vector<std::string> MakeKeys() {
+    std::vector<std::string> keys = MakeKeyUniverse(&random_, kKeys, true);
+    const std::string begin = GetParam().begin_alike ? "tenant-0042/object/" : "";
+    for (std::string& key : keys) key.insert(0, begin.substr(0, kMaxKeySize - std::min(kMaxKeySize, key.size())));
+    return keys;
+  }
   const std::string& RandomKey() { return keys_[random_.Skewed(keys_.size())]; }
   std::string NewValue() { return RandomValue(&random_, 256 << 10, true); }
 
@@ -372,7 +380,7 @@ class DbModelTest : public testing::TestWithParam<ModelCase> {
 
   const uint64_t seed_ = EnvNumber("BRAIDDB_MODEL_SEED", GetParam().seed);
   Random random_{seed_};
-  const std::vector<std::string> keys_ = MakeKeyUniverse(&random_, kKeys, true);
+  const std::vector<std::string> keys_ = MakeKeys();
   TestDirectory directory_;
   std::unique_ptr<DB> db_;
   ModelDb model_;
@@ -417,6 +425,7 @@ std::vector<ModelCase> Cases() {
     for (uint64_t memtable_size : {16ull << 10, 64ull << 10}) {
       for (uint64_t seed : {1ull, 2ull, 3ull}) cases.push_back({regions, memtable_size, seed, false});
       for (uint64_t seed : {4ull, 5ull}) cases.push_back({regions, memtable_size, seed, true});
+      cases.push_back({regions, memtable_size, 6, memtable_size > 16 << 10, true});
     }
   }
   return cases;

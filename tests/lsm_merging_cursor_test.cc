@@ -36,8 +36,10 @@ class ItemsCursor final : public EntryCursor {
   void SeekToFirst() override { at_ = 0; }
   void SeekToLast() override { at_ = array_.size - 1; }
   void Seek(const SearchKey& target) override {
-    const size_t group = array_.FindGroup(array_.FindAbove(target.prefix), target.prefix);
-    at_ = array_.FindEntry(group, array_.FindPrefix(group, target.prefix), regions_, order_, target);
+    const auto is_before = [&](const OrderedItem& item) {
+      return CompareEntry(order_, *regions_.Resolve<LogEntry>(item.Entry()), target) < 0;
+    };
+    at_ = static_cast<size_t>(std::partition_point(array_.items, array_.items + array_.size, is_before) - array_.items);
   }
   void SeekBefore(const SearchKey& target) override {
     Seek(target);
@@ -91,7 +93,7 @@ class MergingCursorTest : public testing::TestWithParam<size_t> {
                       last != nullptr && last->key() == entry->key(), are_whole && store_.order().PrefixIsWhole(entry->key()));
         last = entry;
       }
-      ASSERT_TRUE(order->Finish(*store_.regions()));
+      ASSERT_TRUE(order->Finish(*store_.regions(), store_.order()));
       orders_.insert(orders_.begin(), order);
       entries_.insert(entries_.end(), entries.begin(), entries.end());
     }
@@ -273,7 +275,7 @@ TEST_P(MergingCursorTest, LeavesManyVersionsOut) {
   TableOrder order(entries.size());
   for (const LogEntry* entry : entries)
     order.Append(store_.order().Prefix(entry->key()), store_.regions()->Find(entry), entry->sequence() % 1000 != 0, are_whole);
-  ASSERT_TRUE(order.Finish(*store_.regions()));
+  ASSERT_TRUE(order.Finish(*store_.regions(), store_.order()));
   const auto cursor = order.NewCursor(store_.regions(), &store_.order());
   cursor->SeekToFirst();
   for (const std::string& key : keys) {
@@ -309,7 +311,7 @@ TEST_P(MergingCursorTest, PassesVersionsByASearch) {
     append(newest, false);
     for (size_t i = 1; i < versions; ++i) append(oldest, true);
     append(last, false);
-    EXPECT_TRUE(order.Finish(*store_.regions()));
+    EXPECT_TRUE(order.Finish(*store_.regions(), store_.order()));
     auto best = Clock::duration::max();
     for (int i = 0; i < 20; ++i) {
       const auto cursor = order.NewCursor(store_.regions(), &store_.order());

@@ -31,7 +31,7 @@ class TableOrderTest : public testing::Test {
                     last != nullptr && last->key() == entry->key(), !are_copies && store_.order().PrefixIsWhole(entry->key()));
       last = entry;
     }
-    EXPECT_TRUE(order->Finish(*store_.regions()));
+    EXPECT_TRUE(order->Finish(*store_.regions(), store_.order()));
     entries_.insert(entries_.end(), entries.begin(), entries.end());
     return order;
   }
@@ -89,10 +89,12 @@ class TableOrderTest : public testing::Test {
 
 TEST_F(TableOrderTest, OfSeveralIsTheOrderOfAll) {
   // Of the last kind some thirty begin alike.
-  const KeyKind alike = {"Alike", [](Random* random) {
-                           return "pre" + std::to_string(100 + random->Uniform(100)) + NumberedKey(random->Uniform(500));
-                         }};
-  for (const KeyKind& keys : {kKeyKinds[0], kKeyKinds[1], alike}) {
+  std::vector<KeyKind> kinds(std::begin(kKeyKinds), std::end(kKeyKinds));
+  kinds.push_back({"Alike", [](Random* random) {
+                     return "pre" + std::to_string(100 + random->Uniform(100)) + NumberedKey(random->Uniform(500));
+                   }});
+  for (const KeyKind& keys : kinds) {
+    SCOPED_TRACE(keys.name);
     for (const size_t count : {1, 2, 3, 4, 7, 16}) {
       for (const size_t most : {0, 1, 30, 2000}) {
         entries_.clear();
@@ -103,10 +105,7 @@ TEST_F(TableOrderTest, OfSeveralIsTheOrderOfAll) {
           orders.insert(orders.begin(), DrawOrder(keys, std::min<size_t>(size, 3000 / count), random_.Uniform(4) == 0));
         }
         const auto together = TableOrder::Merge(orders, *store_.regions(), store_.order(), kNever);
-        if (together == nullptr) {  // by chance too many were alike
-          EXPECT_EQ(std::string(keys.name), "SharedPrefixes");
-          continue;
-        }
+        ASSERT_NE(together, nullptr);
         ExpectAll(*together);
       }
     }
@@ -125,18 +124,29 @@ TEST_F(TableOrderTest, KnowsWhichVersionsAreOlder) {
   ExpectAll(*together);
 }
 
-TEST_F(TableOrderTest, IsNotMadeOfKeysThatBeginAlike) {
-  const auto numbered = [this](size_t from, size_t count) {
+// Groups around the number from which on they are merged from the arrays, and a group of several batches between others.
+TEST_F(TableOrderTest, OfKeysThatBeginAlike) {
+  const auto numbered = [this](const std::string& begin, size_t from, size_t count) {
     std::vector<Version> versions;
-    for (size_t i = 0; i < count; ++i) versions.push_back({"the same " + NumberedKey(from + 2 * i), next_++});
+    for (size_t i = 0; i < count; ++i) versions.push_back({begin + NumberedKey(from + 2 * i), next_++});
     return versions;
   };
-  const Orders most = {MakeOrder(numbered(0, 32)), MakeOrder(numbered(1, 32))};
-  const auto together = TableOrder::Merge(most, *store_.regions(), store_.order(), kNever);
-  ASSERT_NE(together, nullptr);
-  ExpectAll(*together);
-  const Orders more = {most[0], MakeOrder(numbered(1, 33))};
-  EXPECT_EQ(TableOrder::Merge(more, *store_.regions(), store_.order(), kNever), nullptr);
+  for (const size_t count : {31, 32, 33, 34, 5000}) {
+    SCOPED_TRACE(count);
+    entries_.clear();
+    Orders orders;
+    for (size_t i = 0; i < 3; ++i) {
+      std::vector<Version> versions = numbered("the same ", i, count);
+      for (const std::string begin : {"before ", "unlike ", "zz", ""}) {
+        const std::vector<Version> others = numbered(begin, i, 10);
+        versions.insert(versions.end(), others.begin(), others.end());
+      }
+      orders.insert(orders.begin(), MakeOrder(versions));
+    }
+    const auto together = TableOrder::Merge(orders, *store_.regions(), store_.order(), kNever);
+    ASSERT_NE(together, nullptr);
+    ExpectAll(*together);
+  }
 }
 
 // Keys of eight bytes are known by their prefixes, so they may have any number of versions; but not those of seven and a zero
@@ -223,6 +233,15 @@ TEST_F(TableOrderTest, IsGivenUpWhereItShouldStop) {
   for (int until = 1; until <= asked; ++until) {
     int turn = 0;
     EXPECT_EQ(TableOrder::Merge(two, *store_.regions(), store_.order(), [&] { return ++turn == until; }), nullptr);
+  }
+  // Keys that begin alike cost more, so fewer of them are merged between two questions.
+  const Orders alike = {DrawOrder(kKeyKinds[2], 3000, false), DrawOrder(kKeyKinds[2], 3000, false)};
+  int asked_of_alike = 0;
+  ASSERT_NE(TableOrder::Merge(alike, *store_.regions(), store_.order(), [&] { return ++asked_of_alike < 0; }), nullptr);
+  ASSERT_GT(asked_of_alike, asked);
+  for (int until = 1; until <= asked_of_alike; ++until) {
+    int turn = 0;
+    EXPECT_EQ(TableOrder::Merge(alike, *store_.regions(), store_.order(), [&] { return ++turn == until; }), nullptr);
   }
 }
 

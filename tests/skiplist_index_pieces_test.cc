@@ -283,7 +283,8 @@ TEST_F(IndexCostTest, ManySmallMergesWasteLittle) {
     index_ = std::make_unique<TallIndex>(*index_, changes, kNodes, kBytes);
     ASSERT_LE(index_->written_nodes(), 2 * IndexTree::kPieceNodes);
   }
-  EXPECT_LE(index_->bytes(), index_->size(0) * 71 / 4);
+  // The keys begin alike, so half a byte for each is in AlikeSteps.
+  EXPECT_LE(index_->bytes(), index_->size(0) * 73 / 4);
   EXPECT_LE(heap().mapped_bytes(), heap().used_bytes() * 5 / 4);
 }
 

@@ -29,6 +29,14 @@ inline constexpr KeyKind kKeyKinds[] = {
        std::string key = random->OneIn(20) ? std::string(8, '\xff') : PatternedValue(random->Uniform(400), 8);
        return random->OneIn(30) ? key + "x" : key;
      }},
+    {"LastByte", [](Random* random) { return std::string(40, 'k') + static_cast<char>(random->Uniform(256)); }},
+    {"PrefixesOfOthers",
+     [](Random* random) {
+       // Some end where others go on with runs of the least or the greatest byte, of any length.
+       std::string key = std::string("one key begins another").substr(0, random->Uniform(22));
+       key.append(random->OneIn(2) ? 0 : random->Uniform(20), random->OneIn(2) ? '\0' : '\xff');
+       return random->OneIn(3) ? key + std::to_string(random->Uniform(100)) : key;
+     }},
 };
 
 // Kinds whose keys begin alike for long, for structures that compare what is behind that.

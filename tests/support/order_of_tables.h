@@ -23,7 +23,7 @@ inline std::shared_ptr<const TableOrder> OrderOfTables(const EntryStore& store, 
                     store.order().PrefixIsWhole(entry->key()));
       before = entry;
     }
-    EXPECT_TRUE(order->Finish(*store.regions()));
+    EXPECT_TRUE(order->Finish(*store.regions(), store.order()));
     orders.insert(orders.begin(), order);
   }
   if (orders.size() == 1) return orders.front();

@@ -1,0 +1,111 @@
+// AlikeSteps: the range always has the first item at or after the target, and is short where keys differ.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "index/alike_steps.h"
+#include "tests/support/key_kinds.h"
+
+namespace braiddb::test {
+namespace {
+
+class AlikeStepsTest : public testing::Test {
+ protected:
+  AlikeSteps Build(const KeyOrder& order) {
+    std::sort(keys_.begin(), keys_.end(), [&](const auto& a, const auto& b) { return order.Compare(a, b) < 0; });
+    AlikeSteps steps;
+    steps.Build({keys_.size(), [&](size_t i) { return order.Prefix(keys_.at(i)); }, [&](size_t i) { return Slice(keys_.at(i)); },
+                 [](size_t) {}},
+                order);
+    EXPECT_LE(steps.bytes(), 2.6 * static_cast<double>(keys_.size()) + 200);
+    return steps;
+  }
+  // The length of the range, which has the target's place in it.
+  size_t LengthFor(const AlikeSteps& steps, const KeyOrder& order, const std::string& target) const {
+    const auto before = [&](const auto& a, const auto& b) { return order.Compare(a, b) < 0; };
+    const auto first = std::lower_bound(keys_.begin(), keys_.end(), target, before) - keys_.begin();
+    size_t at = 0, end = keys_.size();
+    steps.Narrow(order, SearchKey(order, target, kMaxSequence), &at, &end);
+    EXPECT_LE(at, static_cast<size_t>(first)) << Printable(target);
+    EXPECT_GE(end, static_cast<size_t>(first)) << Printable(target);
+    return end - at;
+  }
+
+  const KeyOrder bytewise_{BytewiseComparator()};
+  const KeyOrder reverse_{ReverseBytewiseComparator()};
+  Random random_{5};
+  std::vector<std::string> keys_;
+};
+
+TEST_F(AlikeStepsTest, NarrowsKeysOfAnyKind) {
+  std::vector<KeyKind> kinds(std::begin(kKeyKinds), std::end(kKeyKinds));
+  kinds.push_back({"Tenants", [](Random* random) {
+                     return "tenant-" + std::to_string(1000 + random->Uniform(10)) + "/object/" +
+                            NumberedKey(random->Uniform(1000));
+                   }});
+  kinds.push_back({"Nested", [](Random* random) {
+                     return "nested: " + std::string(8 * random->Uniform(40), 'n') + std::to_string(random->Uniform(1000));
+                   }});
+  for (const KeyKind& kind : kinds) {
+    SCOPED_TRACE(kind.name);
+    for (const KeyOrder* order : {&bytewise_, &reverse_}) {
+      for (const size_t count : {0, 1, 127, 128, 129, 3000, 20000}) {
+        keys_.clear();
+        for (size_t i = 0; i < count; ++i) keys_.push_back(kind.draw(&random_));
+        const AlikeSteps steps = Build(*order);
+        for (int i = 0; i < 500; ++i) {
+          std::string target = kind.draw(&random_);
+          if (i % 3 == 0) target.resize(random_.Uniform(target.size() + 1));
+          if (i % 5 == 0) target.append(random_.Uniform(10), random_.OneIn(2) ? '\0' : '\xff');
+          if (i % 7 == 0 && !target.empty()) ++target[random_.Uniform(target.size())];
+          (void)LengthFor(steps, *order, target);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(AlikeStepsTest, OfDistinctKeysTheRangeIsShort) {
+  const auto longest_range = [this](const KeyOrder& order) {
+    const AlikeSteps steps = Build(order);
+    size_t longest = 0;
+    for (const std::string& key : keys_) longest = std::max(longest, LengthFor(steps, order, key));
+    return longest;
+  };
+  for (const KeyOrder* order : {&bytewise_, &reverse_}) {
+    keys_.clear();
+    for (int i = 0; i < 20000; ++i) keys_.push_back("user:" + NumberedKey(i));
+    EXPECT_LE(longest_range(*order), 2 * AlikeSteps::kSampled);
+    keys_.clear();
+    for (int i = 0; i < 20000; ++i) keys_.push_back("tenant-" + std::to_string(1000 + i % 20) + "/the objects/" + NumberedKey(i));
+    EXPECT_LE(longest_range(*order), 2 * AlikeSteps::kSampled);
+    keys_.clear();
+    for (int i = 0; i < 3000; ++i) keys_.push_back(std::string(2000, 'k') + NumberedKey(i));
+    EXPECT_LE(longest_range(*order), 2 * AlikeSteps::kSampled);
+    // Eight of a kind differ in the words that are compared, and their own differences are left to the caller.
+    keys_.clear();
+    for (int i = 0; i < 20000; ++i) keys_.push_back("group of" + NumberedKey(i / 100) + " " + NumberedKey(i));
+    EXPECT_LE(longest_range(*order), AlikeSteps::kSampled * (AlikeSteps::kLeast + 1));
+  }
+}
+
+// No memory is taken where prefixes tell keys apart, or where only the comparator does.
+TEST_F(AlikeStepsTest, IsEmptyWhereItIsOfNoUse) {
+  for (int i = 0; i < 5000; ++i) keys_.push_back(PatternedValue(random_.Next(), 16));
+  EXPECT_TRUE(Build(bytewise_).empty());
+  keys_.clear();
+  for (int i = 0; i < 5000; ++i) keys_.push_back("all the same " + NumberedKey(i));
+  EXPECT_FALSE(Build(bytewise_).empty());
+  class Backward final : public Comparator {
+   public:
+    const char* Name() const override { return "test.Backward"; }
+    int Compare(Slice a, Slice b) const override { return b.compare(a); }
+  };
+  const Backward backward;
+  EXPECT_TRUE(Build(KeyOrder(&backward)).empty());
+}
+
+}  // namespace
+}  // namespace braiddb::test
