@@ -170,6 +170,11 @@ TEST_F(ServeTest, KeysAreBrowsed) {
   EXPECT_EQ(all.size(), 301u);
   EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), 301u);
 
+  const json ranges = AskJson(service, "/api/ranges.json")["families"];
+  EXPECT_EQ(ranges[0]["first"], "%00<b>%FF");
+  EXPECT_EQ(ranges[0]["last"], NumberedKey(299));
+  EXPECT_EQ(ranges[1], json({{"name", "other %FF"}, {"first", "there"}, {"last", "there"}}));
+
   const std::string prefix = NumberedKey(7);
   EXPECT_EQ(AskJson(service, "/api/keys.json?prefix=" + prefix)["keys"][0]["key"], prefix);
   EXPECT_EQ(AskJson(service, "/api/keys.json?prefix=nothing")["keys"].size(), 0u);
@@ -195,8 +200,8 @@ TEST_F(ServeTest, AccessIsRefused) {
   options.shows_data = false;
   const Service closed(source.get(), options);
   EXPECT_EQ(Ask(closed, "/", "Host: db.example.com\r\n").status, 200) << "the page has no data";
-  for (const char* path :
-       {"/metrics", "/api/metrics.json", "/api/keys.json", "/api/log.json", "/api/info.json", "/api/segments.json", "/x"}) {
+  for (const char* path : {"/metrics", "/api/metrics.json", "/api/keys.json", "/api/log.json", "/api/info.json",
+                           "/api/segments.json", "/api/ranges.json", "/x"}) {
     EXPECT_EQ(Ask(closed, path).status, 401) << path;
     for (const char* token :
          {"Bearer ", "Bearer 0123456789abcdee", "Bearer 0123456789abcdef0", "Basic 0123456789abcdef", "0123456789abcdef"})
@@ -205,6 +210,7 @@ TEST_F(ServeTest, AccessIsRefused) {
   const std::string right = "Host: db.example.com\r\nAuthorization: Bearer 0123456789abcdef\r\n";
   EXPECT_EQ(Ask(closed, "/metrics", right).status, 200);
   EXPECT_EQ(Ask(closed, "/api/keys.json", right).status, 403) << "--no-data";
+  EXPECT_EQ(Ask(closed, "/api/ranges.json", right).status, 403) << "--no-data";
 }
 
 TEST_F(ServeTest, AnOpenDatabaseIsFollowed) {

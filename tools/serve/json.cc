@@ -100,6 +100,21 @@ Status KeysJson(const Source& source, const KeyQuery& query, Json* result) {
   return Status::OK();
 }
 
+Json KeyRangesJson(const Source& source) {
+  ReadOptions options;
+  options.max_skippable_internal_keys = kMaxSkippedKeys;
+  Json families = Json::array();
+  for (const auto& family : source.families()) {
+    const std::unique_ptr<Iterator> keys = source.db()->NewIterator(options, family.get());
+    const auto key_text = [&keys] { return keys->Valid() ? Json(Escaped(keys->key().substr(0, kMaxShownBytes))) : Json(); };
+    keys->SeekToFirst();
+    const Json first = key_text();
+    keys->SeekToLast();
+    families.push_back({{"name", Escaped(family->GetName())}, {"first", first}, {"last", key_text()}});
+  }
+  return {{"families", std::move(families)}};
+}
+
 std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 }  // namespace braiddb::tools

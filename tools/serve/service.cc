@@ -88,6 +88,8 @@ HttpResponse Service::Answer(const HttpRequest& request) const {
   if (request.path == "/api/info.json") return Info();
   if (request.path == "/api/log.json") return Log();
   if (request.path == "/api/keys.json") return Keys(request);
+  if (request.path == "/api/ranges.json")
+    return options_.shows_data ? JsonResponse(KeyRangesJson(*source_)) : Error(403, "the service was started with --no-data");
   return Error(404, "there is no such page");
 }
 

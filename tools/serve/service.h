@@ -5,6 +5,7 @@
 //   /api/info.json      the database, and what the service shows
 //   /api/metrics.json   MetricsJson
 //   /api/segments.json  SegmentsJson
+//   /api/ranges.json    KeyRangesJson
 //   /api/log.json       the last hundred lines of LOG
 //   /api/keys.json      KeysJson; family, prefix, from, after=1, limit, form=text|hex (of prefix and from)
 //
