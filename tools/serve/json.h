@@ -35,8 +35,8 @@ inline constexpr size_t kMaxShownBytes = 256;  // of a key or value
 //   InvalidArgument  a prefix, where keys are not ordered by their bytes
 Status KeysJson(const Source& source, const KeyQuery& query, Json* result);
 
-// {"families": [{"name", "first", "last"}]}, the smallest and the largest key as in KeysJson; null where there is no key, or where
-// too many deleted keys are in the way.
+// {"families": [{"name", "first", "last"}]}, the smallest and the largest key as in KeysJson. A key is null if the family is
+// empty, or if too many deleted keys are in the way.
 Json KeyRangesJson(const Source& source);
 
 std::string Dump(const Json& json);

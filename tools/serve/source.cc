@@ -1,6 +1,7 @@
 #include "tools/serve/source.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -70,6 +71,7 @@ Status Source::OpenSecondary(const Status& busy) {
     }
     path = temporary_path_;
   }
+  std::fprintf(stderr, "braiddb: %s is open in a program; copying it to %s\n", options_.path.c_str(), path.c_str());
   Options options = loaded_.options;
   options.dram_budget = 0;
   const Status status = DB::OpenAsSecondary(options, options_.path, path, descriptors_, &families_, &db_);
