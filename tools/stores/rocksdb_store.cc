@@ -1,5 +1,6 @@
 // RocksDB and LevelDB by their C interfaces. The declarations are those of rocksdb/c.h and leveldb/c.h, which keep their ABI.
 #include <functional>
+#include <memory>
 
 #include "tools/store_reader.h"
 #include "tools/stores/cursor_reader.h"
@@ -18,7 +19,9 @@ struct Cursor;
 struct Api {
   SharedObject library;
   Options* (*options_create)();
+  void (*options_destroy)(Options*);
   ReadOptions* (*readoptions_create)();
+  void (*readoptions_destroy)(ReadOptions*);
   void (*readoptions_set_verify_checksums)(ReadOptions*, unsigned char);
   void (*close)(Database*);
   void (*free)(void*);
@@ -36,7 +39,9 @@ struct Api {
       if (status.ok()) status = library.Find((prefix + name).c_str(), function);
     };
     find("options_create", &options_create);
+    find("options_destroy", &options_destroy);
     find("readoptions_create", &readoptions_create);
+    find("readoptions_destroy", &readoptions_destroy);
     find("readoptions_set_verify_checksums", &readoptions_set_verify_checksums);
     find("close", &close);
     find("free", &free);
@@ -49,6 +54,8 @@ struct Api {
     find("iter_destroy", &iter_destroy);
     return status;
   }
+  std::shared_ptr<Options> MakeOptions() const { return {options_create(), options_destroy}; }
+  std::shared_ptr<ReadOptions> MakeReadOptions() const { return {readoptions_create(), readoptions_destroy}; }
   Status TakeError(const std::string& path, char* error) const {
     if (error == nullptr) return Status::OK();
     const Status status = Status::IOError(path + ": " + error);
@@ -139,22 +146,22 @@ Status OpenRocksDb(const std::string& path, const std::string& library, std::uni
 
   char* error = nullptr;
   size_t count = 0;
-  Options* const options = api.options_create();
-  char** const names = list_families(options, path.c_str(), &count, &error);
+  const std::shared_ptr<Options> options = api.MakeOptions();
+  char** const names = list_families(options.get(), path.c_str(), &count, &error);
   if (error != nullptr) return api.TakeError(path, error);
   const std::vector<std::string> families(names, names + count);
-  const std::vector<const Options*> all(count, options);
+  const std::vector<const Options*> all(count, options.get());
   std::vector<Family*> handles(count);
-  Database* const db = open(options, path.c_str(), static_cast<int>(count), names, all.data(), handles.data(), 0, &error);
+  Database* const db = open(options.get(), path.c_str(), static_cast<int>(count), names, all.data(), handles.data(), 0, &error);
   list_destroy(names, count);
   if (error != nullptr) return api.TakeError(path, error);
   for (Family* handle : handles) {
     uint64_t keys = 0;
     if (property_int(db, handle, "rocksdb.estimate-num-keys", &keys) == 0) *entries += keys;
   }
-  ReadOptions* const read = api.readoptions_create();
+  const std::shared_ptr<ReadOptions> read = api.MakeReadOptions();
   *reader = std::make_unique<LsmReader>(
-      path, families, api, db, [=](size_t family) { return create_iterator(db, read, handles[family]); },
+      path, families, api, db, [=](size_t family) { return create_iterator(db, read.get(), handles[family]); },
       [=] {
         for (Family* handle : handles) family_destroy(handle);
       });
@@ -171,12 +178,12 @@ Status OpenLevelDb(const std::string& path, const std::string& library, std::uni
   if (status.ok()) status = api.library.Find("leveldb_create_iterator", &create_iterator);
   if (!status.ok()) return status;
   char* error = nullptr;
-  Database* const db = open(api.options_create(), path.c_str(), &error);
+  Database* const db = open(api.MakeOptions().get(), path.c_str(), &error);
   if (error != nullptr) return api.TakeError(path, error);
-  ReadOptions* const read = api.readoptions_create();
-  api.readoptions_set_verify_checksums(read, 1);
+  const std::shared_ptr<ReadOptions> read = api.MakeReadOptions();
+  api.readoptions_set_verify_checksums(read.get(), 1);
   *reader = std::make_unique<LsmReader>(
-      path, std::vector<std::string>{"default"}, api, db, [=](size_t) { return create_iterator(db, read); }, nullptr);
+      path, std::vector<std::string>{"default"}, api, db, [=](size_t) { return create_iterator(db, read.get()); }, nullptr);
   return Status::OK();
 }
 
