@@ -1,7 +1,8 @@
-// DBImpl: a database, put together from its parts. By verb: open.cc, families.cc, write.cc, visibility.cc, read.cc, flush.cc,
-// compact.cc, reclaim.cc, relocate.cc, room.cc, filter.cc, dram.cc, admin.cc; what the background threads share: background.cc.
+// DBImpl: an open database. Its functions are implemented in files by verb: open.cc, families.cc, write.cc, visibility.cc,
+// read.cc, flush.cc, compact.cc, reclaim.cc, relocate.cc, room.cc, filter.cc, dram.cc, admin.cc; background.cc has the parts that
+// the background threads share.
 //
-// LOCKS  docs/CONCURRENCY.md has the order, and what is taken while which mutex is held.
+// LOCKS  docs/CONCURRENCY.md has the order of the mutexes, and which mutexes are taken while another is held.
 #pragma once
 
 #include <atomic>
@@ -62,19 +63,19 @@ class DBImpl final : public DB {
   enum class Access : uint8_t {
     kWrite,
     kRead,
-    kReadMerely,  // and if that takes a replay, an error
+    kReadMerely,  // as kRead, but an open that would have to replay the log is an error
   };
   static constexpr uint64_t kLeastMemtableSize = 16 << 10;
 
-  // `takes_prepared`: prepared transactions are known to whoever opens, who takes care of them; without, they are refused.
+  // `takes_prepared`: the caller handles prepared transactions. If false, an open with prepared transactions is refused.
   // `handles`: may be null.
   static Status Open(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
                      bool takes_prepared, std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db,
                      Access access = Access::kWrite);
   ~DBImpl() override;
-  // In a child of the process that opened it nothing happens: the object is made of what belongs to the parent.
+  // Does nothing in a child of the process that opened the database: the object's parts belong to the parent.
   static void operator delete(DBImpl* db, std::destroying_delete_t);
-  // The memory of an object whose constructor threw. A class with a destroying delete alone would keep it.
+  // Frees the memory of an object whose constructor threw. A class that only has a destroying delete would leak it.
   static void operator delete(void* memory, std::align_val_t alignment) { ::operator delete(memory, alignment); }
 
   Status Close() override;
@@ -125,8 +126,8 @@ class DBImpl final : public DB {
   const Options& GetOptions() const override { return options_; }
   const std::string& GetName() const override { return path_; }
 
-  // As CreateColumnFamily, GetColumnFamilies and Write, but also for the hidden family of prepared transactions
-  // (hidden_family.h). For code of the library that uses this family or copies it.
+  // Like CreateColumnFamily, GetColumnFamilies and Write, but also for the hidden family of prepared transactions
+  // (hidden_family.h). For code of the library that uses or copies this family.
   Status CreateAnyFamily(const ColumnFamilyOptions& options, const std::string& name,
                          std::unique_ptr<ColumnFamilyHandle>* handle);
   Status GetAllFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles);
@@ -148,7 +149,7 @@ class DBImpl final : public DB {
   // ---- open_read_only.cc
   bool is_read_only() const { return access_ != Access::kWrite; }
   Status FindFiles(const std::vector<ColumnFamilyDescriptor>& families);
-  // Whether what recovery came upon may be there.
+  // An error if recovery replayed entries although the access does not allow a replay.
   Status CheckReplayed() const;
   void StartReading();
   void PrepareReads();
@@ -178,21 +179,21 @@ class DBImpl final : public DB {
   RegionSetOptions MakeRegionOptions() const;
 
   // ---- families.cc
-  // Makes the families that the MANIFEST lists known, with the options of `descriptors`.
+  // Creates the Family objects of the families that the MANIFEST lists, with the options of `descriptors`.
   Status FindFamilies(const std::vector<ColumnFamilyDescriptor>& descriptors);
   // NotSupported if there are prepared transactions.
   Status RefusePrepared();
-  // Makes those that there are not, if the options say so.
+  // Creates the families that do not exist, if the options allow it.
   Status CreateMissing(const std::vector<ColumnFamilyDescriptor>& descriptors);
   Status MakeFamily(const ColumnFamilyOptions& options, const std::string& name);
-  // The id of a new one; 0: there is none left. REQUIRES: manifest_mutex_
+  // The id for a new family; 0 if no id is free. REQUIRES: manifest_mutex_
   uint32_t FreeFamilyId(bool is_hidden);
   std::unique_ptr<ColumnFamilyHandle> MakeHandle(const std::string& name);
-  // One whose deletion listeners are told of.
+  // A handle whose deletion is reported to the listeners.
   std::unique_ptr<ColumnFamilyHandle> MakeUsersHandle(const std::string& name);
-  // The handle's family; null, and an error, if it is none of this database.
+  // The handle's family. Null, and an error, if the handle is null or belongs to another database.
   Family* FamilyOf(const ColumnFamilyHandle* handle, Status* status) const;
-  // Null if there is none. Any thread.
+  // Null if there is no such family. May be called by any thread.
   Family* FindFamily(uint32_t id) const { return by_id_[id].load(std::memory_order_acquire); }
   bool IsHidden(uint32_t id) const {
     if (id == 0 || id >= kMaxFamilies) return false;
@@ -200,18 +201,18 @@ class DBImpl final : public DB {
     return family != nullptr && family->is_hidden;
   }
   Family* NewFamily(uint32_t id, uint64_t number, const std::string& name, const ColumnFamilyOptions& options);
-  // Null if there is none.
+  // Null if there is no such family.
   std::shared_ptr<Family> FindFamilyByName(const std::string& name);
   Options LevelOptions(const ColumnFamilyOptions& options) const;
   LastLevel::Parts LevelParts(const Family& family);
   Status CommitDrop(Family* family);
-  // Takes away, step by step, what dropped families have that nobody has a handle of. False: nothing to do now.
+  // Makes one step of the purge of dropped families without handles. False: nothing can be done at present.
   bool PurgeFamilies();
-  // Whether nobody reads it any more, and its last level is given up.
+  // Whether no reader uses the family, and its last level is released. Makes the steps towards that.
   bool HasLeft(Family* family);
   Status PurgeOneSegment();
-  // Returns when a dropped family was forgotten behind the first `forgotten` times. False: that does not happen in time.
-  // REQUIRES: none of the locks.
+  // Waits until families_forgotten_ differs from `forgotten`. False: that will not happen before the deadline.
+  // REQUIRES: no mutex of the database is held.
   bool WaitForPurge(uint64_t forgotten, std::chrono::steady_clock::time_point deadline);
   Status ForgetPurged();
 
@@ -223,18 +224,18 @@ class DBImpl final : public DB {
 
   // ---- write.cc
   Status WriteSingle(const WriteOptions& options, EntryType type, uint32_t family, const Slice& key, const Slice& value);
-  // The same, not inlined.
+  // Like WriteSingle, but not inlined.
   Status WriteOne(const WriteOptions& options, EntryType type, uint32_t family, Slice key, Slice value);
-  // Null if keys of the family are not in it.
+  // The lookup cache, if it may have keys of the family; else null.
   LookupCache* CacheOf(uint32_t family) const {
     return __builtin_expect(family == 0, 1) || FindFamily(family)->is_hashed ? lookup_cache_.get() : nullptr;
   }
-  // Fetches the bucket of the only update of a write, and notes its hash. Before the rest of that write.
+  // Prefetches the cache bucket of a single update, and notes the hash of its key. Called before the other steps of the write.
   void BeginSingle(ThreadState* thread, const LogUpdate& update);
-  // Write and WriteToAnyFamily.
+  // Implements Write and WriteToAnyFamily.
   template <bool kHiddenFamilies>
   Status WriteBatchTo(const WriteOptions& options, const WriteBatch& batch);
-  // One attempt. `skipped`: the number of updates that were skipped since their family does not exist.
+  // One attempt. *skipped: the number of updates that were skipped because their family does not exist.
   template <bool kHiddenFamilies>
   Status TryWriteBatch(const WriteOptions& options, const WriteBatch& batch, size_t* skipped);
   template <bool kSingle, class Admission>
@@ -242,57 +243,61 @@ class DBImpl final : public DB {
   template <bool kSingle, class Admission>
   Status WriteAdmitted(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates,
                        const Admission& admission);
-  // The same, measured.
+  // Like WriteAdmitted, with measurements.
   template <bool kSingle, class Admission>
   Status ObserveWrite(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates, const Admission& admission);
   Status WriteRanges(const WriteOptions& options, ThreadState* thread, RangeUpdate* ranges);
   Status ReserveLog(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot);
   Status ReserveElsewhere(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot);
-  // Goes on with an announced write whose segment another thread has taken.
+  // Continues an announced write whose segment another thread has taken.
   template <bool kSingle, class Admission>
   Status AppendElsewhere(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t count, LogSlot* slot,
                          const Admission& admission);
   SpaceUse UseOf(std::span<const LogUpdate> updates) const;
-  // Makes the entry of a single update in DRAM, and notes in the thread's insertions where it is and where it will be.
+  // Builds the entry of a single update in DRAM, and notes its address in DRAM and its address in the log in the thread's
+  // insertions.
   static void StageEntry(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update);
   void AppendStaged(const LogSlot& slot, const LogEntry* staged);
-  // Writes entries where they belong, starts the flush of their lines, and notes where they are.
+  // Writes entries to the log, starts the flush of their lines, and notes their addresses in the thread's insertions.
   void WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, std::span<const LogUpdate> updates);
   template <bool kSingle, class Admission>
   Status AppendAndPublish(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t number,
                           LogSlot* slot, const Admission& admission);
-  // The same for a slot in a segment of its own, which a refused write gives back.
+  // Like AppendAndPublish, for a slot in a segment of its own. A refused write gives the segment back.
   template <bool kSingle, class Admission>
   Status AppendDedicated(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t count, LogSlot* slot,
                          const Admission& admission);
-  // Writes a newer version of a key only if `seen`, which must not go meanwhile, is its newest one; Aborted if it is not.
+  // Writes a newer version of a key if `seen` is its newest version; else Aborted. REQUIRES: `seen` is not freed during the call.
   Status WriteIfNewest(const Family& family, const LogEntry& seen, EntryType type, Slice value);
-  // As one batch. Aborted when the database is being closed. Takes no space that needs a compaction, as WriteIfNewest.
+  // Deletes the keys in one batch. Aborted if the database is being closed. Takes no space that needs a compaction, like
+  // WriteIfNewest.
   Status DeleteInBackground(const Family* family, std::span<const std::string> keys);
-  // From here on WriteIfNewest and DeleteInBackground are Aborted, and none is under way.
+  // Waits for a WriteIfNewest or DeleteInBackground that is running. Later calls return Aborted.
   void EndFilterWrites();
   ThreadState* GetThreadState();
-  // Notes a number that is not larger than the one that the write will draw. Who draws or reads next_sequence_ behind that draw
-  // sees it. Who changes what writes look at before they draw, active_, sees the announcements of those that have not seen the
-  // change behind a FenceAnnouncements: by asymmetric fences, since the announcement is in every write.
+  // Announces a number that is not larger than the one that the write will draw. A thread that later draws from or loads
+  // next_sequence_, after the write's draw, sees the announcement. A thread that changes a variable which writes load before they
+  // draw, such as active_, calls FenceAnnouncements after the change. Then it sees the announcements of all writes that did not
+  // see the change. The fences are asymmetric, because every write announces itself.
   void Announce(ThreadState* thread);
   void FenceAnnouncements() const;
-  // The largest sequence number that was drawn: of a write, of a rotation, or of nobody.
+  // The largest sequence number that was drawn: by a write, by a rotation, or by a write that was refused.
   uint64_t LastDrawn() const { return next_sequence_.load(std::memory_order_acquire) - 1; }
 
   // ---- open_segments.cc
-  // Whose open segments are taken.
+  // The threads whose open segments may be taken.
   enum class Idleness : uint8_t {
-    kEnded,  // the thread has ended, or makes no calls of its own any more
-    kIdle,   // or it has written nothing since the last look at it
+    kEnded,  // threads that have ended, or whose own calls have ended
+    kIdle,   // also threads that have written nothing since the last check
     kAny,
   };
-  // Reserves in another thread's open segment, which becomes this thread's. REQUIRES: this thread has announced nothing.
+  // Reserves space in another thread's open segment, which then belongs to this thread. REQUIRES: this thread has announced
+  // nothing.
   Status ReserveInIdle(ThreadState* thread, uint64_t bytes, Idleness least, LogSlot* slot);
   Status SearchIdle(ThreadState* thread, uint64_t bytes, Idleness least, LogSlot* slot);
-  // From here on, threads that write nothing are idle.
+  // Records the positions of all open segments. Threads that write nothing after this call are idle.
   void LookForIdle() const;
-  // Seals the open segments of such threads.
+  // Seals the open segments of idle threads.
   Status SealIdle(Idleness least);
   bool IsIdle(uint32_t index, Idleness least, ThreadState* thread) const;
   Status TakeOpenSegment(ThreadState* owner, const std::function<bool(const Segment&)>& is_wanted, Segment** segment);
@@ -304,10 +309,10 @@ class DBImpl final : public DB {
   void WaitWriters(uint64_t sequence) const;
   // Returns when every write with a sequence number <= `sequence` is visible. REQUIRES: that number has been drawn.
   void WaitPublished(uint64_t sequence) const;
-  // An operation on several keys begins, before it draws or chooses a number, and is complete.
+  // Begin and end of a barrier, an operation on several keys. Begins before the operation draws or chooses its number.
   void BeginBarrier(AnnouncedNumber* barrier);
   void EndBarrier(AnnouncedNumber* barrier);
-  // The thread's write is not under way any more: it is visible, or never will be.
+  // Ends the announcement of the thread's write: the write is visible, or was refused.
   [[gnu::always_inline]] void EndAnnounced(ThreadState* thread, bool is_barrier) {
     thread->in_flight.End(asymmetric_fences_);
     if (is_barrier) EndBarrier(&thread->barrier);
@@ -317,33 +322,33 @@ class DBImpl final : public DB {
   void WaitBarriers(uint64_t sequence) const;
   // Returns when the thread's write, which has drawn `first`, may become visible.
   void WaitForTurn(ThreadState* thread, uint64_t first) const;
-  // A version that a read of the newest state returns: if it is of a batch, this returns when the batch is visible whole.
+  // For a version that a read of the newest state returns: if it belongs to a batch, waits until the whole batch is visible.
   [[gnu::always_inline]] void WaitWhole(const LogEntry& entry) const {
     if (entry.is_batch_member() && barriers_.load(std::memory_order_seq_cst) != 0) WaitWholeLonger(entry.sequence());
   }
   void WaitWholeLonger(uint64_t sequence) const;
-  // A number up to which all writes are visible when this returns. All that were acknowledged, or read, before have such
-  // numbers.
+  // Chooses a number, and returns when all writes up to this number are visible. All writes that were acknowledged or read before
+  // the call have such numbers.
   template <class Choose>
   uint64_t ChooseState(const Choose& choose);
-  // … registered in snapshots_.
+  // Like ChooseState; the number is registered in snapshots_.
   uint64_t RegisterSnapshot();
   uint64_t ChooseLogBound();
 
   // ---- rotate.cc
-  // For a memtable of about so many entries.
+  // An arena for a memtable of about this number of entries.
   static std::unique_ptr<Arena> CreateArena(uint64_t entries);
-  // What the memtable behind this one will have, if all goes on as before; null: there was none.
+  // An estimate of the number of entries of the next memtable. `before`: its predecessor; null if there is none.
   uint64_t ExpectedEntries(const Memtable* before) const;
   std::shared_ptr<Memtable> NewMemtable(const Memtable* before);
   std::unique_ptr<Memtable> MakeMemtable(uint64_t id, const KeyOrder& order, std::unique_ptr<Arena> arena,
                                          uint64_t entries) const;
-  // The memtable, and the thread's nodes there, of a family other than the default one. An error if it was dropped, or there is
-  // no memory.
+  // The memtable of a family other than the default one, and the thread's nodes there. An error if the family was dropped, or if
+  // there is no memory.
   Status ChooseMemtable(ThreadState* thread, Memtable* set, uint32_t family, Memtable** memtable, Memtable::NodeBlock** nodes);
-  // What the slot takes is the first of this thread's in the memtable, or in the segment.
+  // Begins an extent: the slot is the thread's first in this memtable, or in this segment.
   void BeginExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot);
-  // Counts a portion of what was written; true when the memtable is full.
+  // Adds the thread's uncharged bytes and entries to the memtable's counters. True if the memtable is full.
   bool Charge(ThreadState* thread, Memtable* memtable);
   Status RotateMemtable(const Memtable* expected);
   void TryRotateMemtable(const Memtable* full);
@@ -358,71 +363,74 @@ class DBImpl final : public DB {
   double PaceNs();
 
   // ---- space.cc
-  // Options::bound_space.
+  // Whether Options::bound_space applies.
   bool BoundsSpace() const { return options_.bound_space && options_.l1 != L1Kind::kSortedRuns; }
   void HoldForSpace(ThreadState* thread);
   bool IsHeldForSpace() const;
-  bool SpaceIsShort() const;  // whatever is in L0 is to be merged
+  bool SpaceIsShort() const;  // whether all tables in L0 are to be merged at once
   uint64_t SpaceTaken() const;
-  uint64_t SpaceUnfilled() const;  // of that, in segments that are being written
+  uint64_t SpaceUnfilled() const;  // the part of SpaceTaken in segments that are being written that is still unused
   uint64_t BytesNotMerged() const;
   uint64_t CountGains() const;
-  // The compaction thread's, when it has looked for something to do, and found it or not; and who else sets the limit.
+  // Computes the limit of the space. Called by the compaction thread after each search for work, with whether the search gained
+  // space; also by an open and a CompactRange.
   void LookAtSpace(bool gained);
   uint64_t MemtableSize(uint64_t wanted) const;
-  // Until the compaction thread has looked again.
+  // Lets waiting writers continue until the compaction thread has computed the limit again.
   void LetWritersGo() {
     if (BoundsSpace()) space_is_stuck_.store(true, std::memory_order_release);
   }
   uint64_t SleepForWrites(ThreadState* thread, uint64_t ns) const;
 
   // ---- room.cc
-  // Asks the compaction thread for room in a full region, and waits for it, at most Options::no_space_timeout_ms.
+  // Asks the compaction thread for room in a full region, and waits for it for at most Options::no_space_timeout_ms.
   Status WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot);
-  // Changes when there may be room that there was not.
+  // A number that changes whenever there may be new room.
   uint64_t RoomState() const;
-  // One step of the compaction thread's; false: nothing was left to do. REQUIRES: compaction_mutex_, and no background error.
+  // One step of the compaction thread. False: there is nothing left to do. REQUIRES: compaction_mutex_, and no background error.
   bool MakeRoom();
   bool RelocateForRoom();
   bool FlushForRoom();
   bool SweepForRoom();
-  // While writers wait for room. REQUIRES: compaction_mutex_
+  // Makes room while writers wait for it. REQUIRES: compaction_mutex_
   void ServeRoom();
 
   // ---- scan_merge.cc
-  // An iterator passed so many deleted keys in one movement.
+  // Counts the deleted keys that an iterator passed in one movement.
   void NoteHiddenKeys(uint64_t keys);
-  // Rotates the memtable if scans passed many deleted keys; its table and older ones are merged then. `last_merge`: how long the
-  // last merge took.
+  // Rotates the memtable if scans passed many deleted keys. Its table and older ones are merged then. `last_merge`: the duration
+  // of the last merge.
   void BeginScanMerge(std::chrono::steady_clock::duration last_merge);
 
   // ---- range_delete.cc
-  // The hidden family of range tombstones, which is made if there is none.
+  // The hidden family of range tombstones. Creates it if it does not exist.
   Status RangeFamily(Family** family);
-  // Makes known to families what the records say. REQUIRES: nobody reads or writes.
+  // Loads the range tombstones from their records. REQUIRES: no other thread reads or writes.
   Status LoadRanges();
-  // What hides keys of the family now; null: nothing does. REQUIRES: no epoch guard.
+  // The range tombstones of the family; null if there are none. REQUIRES: no epoch guard.
   std::shared_ptr<const RangeTombstones> RangesOf(const Family& family) const;
   // REQUIRES: ranges_mutex_. Allocates nothing.
   void InstallRanges(Family* family, std::shared_ptr<const RangeTombstones>* ranges);
-  // Until readers have left. REQUIRES: no epoch guard, and no write of this thread is announced.
+  // Frees a replaced set when its readers have left. REQUIRES: no epoch guard, and no write of this thread is announced.
   void RetireRanges(std::shared_ptr<const RangeTombstones> ranges);
   uint64_t CountRanges() const;
-  // With a budget: whether range tombstones take so much of it that what is needed to forget them is done at once.
+  // With a DRAM budget: whether range tombstones take so much memory that the work needed to forget them is done at once.
   bool RangesAreMany() const { return range_bytes_.load(std::memory_order_relaxed) > dram_.ranges / 2; }
   void WaitForRanges(ThreadState* thread);
 
   // ---- range_sweep.cc
-  // Tombstones of one family whose keys are being removed.
+  // Tombstones of one family whose hidden entries are being removed.
   struct RangeRound {
-    Family* family = nullptr;  // null: of records without one
+    Family* family = nullptr;  // null: records without a family
     std::vector<RangeTombstones::Tombstone> tombstones;
-    std::vector<std::pair<Slice, Slice>> stretches;  // ordered, apart; of the tombstones' bounds
-    size_t next = 0;                                 // of stretches
-    std::optional<std::string> position;             // where the sweep of that goes on; none: at its begin
+    // Joined ranges of the tombstones, in ascending order, disjoint; they refer to the tombstones' bounds.
+    std::vector<std::pair<Slice, Slice>> stretches;
+    size_t next = 0;                      // the index of the next element of stretches
+    std::optional<std::string> position;  // where the sweep of that element continues; none: at its begin
   };
-  // One step of the removal of what range tombstones hide, or of its end. *stepped: there may be another one.
-  // `sweeps`: false: only tombstones of families that were dropped go. REQUIRES: compaction_mutex_, and no background error.
+  // Makes one step of the removal of entries that range tombstones hide, or ends a round. *stepped: there may be another step.
+  // `sweeps`: if false, only tombstones of dropped families are removed.
+  // REQUIRES: compaction_mutex_, and no background error.
   Status SweepRanges(bool sweeps, bool* stepped);
   bool BeginRangeRound(bool sweeps);
   Status SweepStretches();
@@ -430,38 +438,40 @@ class DBImpl final : public DB {
   Status DeleteRangeRecords(const std::vector<std::string>& keys);
   static void JoinStretches(const KeyOrder& order, const std::vector<RangeTombstones::Tombstone>& tombstones,
                             std::vector<std::pair<Slice, Slice>>* stretches);
-  // `in_memtable`: a tombstone is.
+  // `in_memtable`: whether the record of a tombstone is in the active memtable.
   void RotateForRanges(bool in_memtable);
-  // What sweeps may take for gone: what is durable, whatever happens; null: nothing.
+  // The tombstones that sweeps may apply: durable ones, up to the number *at_most. Null if there are none.
   std::shared_ptr<const RangeTombstones> RangesForSweep(const Family& family, uint64_t* at_most);
 
   // ---- read.cc
-  // What the lookup cache says of a key: its newest version, which is a put, or where its bucket stood.
+  // The result of a lookup in the cache: the newest version of the key, which is a put, or the state of its bucket.
   struct Cached {
     const LogEntry* entry = nullptr;
     LookupCache::Miss miss;
-    // If not null: of this view its last level alone had the key, if any had, when the others were asked. Of the guard of then.
+    // If not null: in this view only the last level can have the key. Valid within the epoch guard of the lookup.
     const ReadView* rest = nullptr;
   };
   Cached AskCache(const Family& family, Slice key, uint64_t hash) const;
-  // Whether a read of the newest state may take an entry of local_cache_ as it is, and has to pay for nothing but a counter.
+  // Whether a read of the newest state may return an entry of local_cache_ without further checks, and counts nothing but
+  // plain_hits.
   bool IsPlainHit(const Family& family, const LogEntry* cached) const {
     constexpr uint64_t kLooked = LogEntry::kTypeMask | LogEntry::kBatchMember;
     return cached != nullptr && !family.looks_closer.load(std::memory_order_acquire) &&
            (cached->tag & kLooked) == static_cast<uint64_t>(EntryType::kPut) && !regions_->damage_seen();
   }
-  // What is known of a key when memtables, tables and the filter were asked by its hash alone.
+  // The result of checks by the hash of a key in the memtables, tables and the filter.
   struct ByHash {
     bool is_missing = false;
     const ReadView* rest = nullptr;  // as in Cached
   };
-  // Inside an epoch guard; after the cache was asked, if `rest` is to be used.
+  // REQUIRES: called within an epoch guard; after the lookup in the cache, if `rest` is used.
   ByHash AskByHash(const Family& family, uint64_t hash) const noexcept;
-  // Of ThreadState::missing_streak: from where on the levels are asked before the cache, and the most it grows to. A read of a
-  // key that the cache has ends it, one of a key that neither the cache has nor the levels can deny halves it.
+  // Limits of ThreadState::missing_streak: from kMissesExpected on, a read checks the levels before the cache; kMostMisses is the
+  // maximum. A read of a key in the cache resets the streak. A read of a key that is neither in the cache nor excluded by the
+  // levels halves it.
   static constexpr uint32_t kMissesExpected = 8;
   static constexpr uint32_t kMostMisses = 31;
-  // Whether that says that the key is not there, which is counted; else what it says goes to *cached.
+  // Whether the checks by hash exclude the key, which is counted. Otherwise their result goes to *cached.
   [[gnu::always_inline]] bool IsPlainMiss(const Family& family, uint64_t hash, ThreadState* thread, Cached* cached) const {
     if (cached->entry != nullptr) {
       thread->missing_streak = 0;
@@ -476,41 +486,44 @@ class DBImpl final : public DB {
   }
   const LogEntry* UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const;
   const LogEntry* FindEntry(const Family& family, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;
-  // `Observer`: one of read_observer.h, in all of these.
+  // `Observer`: one of read_observer.h, in all of these functions.
   template <class Observer>
   const LogEntry* SearchLevels(const Observer& observer, const Family& family, const SearchKey& target, uint64_t hash,
                                LookupTrace* trace) const;
-  // The put, or operand, that `target` selects, null if the key is not there; inside an epoch guard. With kMaxSequence: the
-  // newest state. Corruption in *status if the search came upon a damaged pointer or, with `verify`, the version that decides is
-  // damaged.
-  // `hash`: of target.key in the family. `cached`: of the same key, asked inside the same guard.
+  // The put, or operand, that `target` selects; null if the key does not exist. Called within an epoch guard. With kMaxSequence:
+  // the newest state. Corruption in *status if the search met a damaged pointer, or if `verify` is true and the selected version
+  // is damaged.
+  // `hash`: of target.key in the family. `cached`: the lookup of the same key in the cache, made within the same guard.
   template <class Observer>
   const LogEntry* FindPut(const Observer& observer, const Family& family, const SearchKey& target, uint64_t hash,
                           const Cached& cached, ThreadState* thread, bool* met_dead, bool verify, Status* status) const;
-  // Corruption if it is not a valid entry of a segment; inside an epoch guard or pin. Follows no pointer.
+  // Corruption if `entry` is not a valid entry of a segment. Called within an epoch guard or a pin. Follows no pointer.
   Status VerifyEntry(const LogEntry* entry) const;
-  // Hands the put, or null, to `deliver` inside an epoch guard, or outside a value that was merged.
+  // Gives the put, or null, to `deliver` within an epoch guard, or a merged value outside of a guard.
   template <class Deliver>
   Status ReadKey(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver);
   template <class Observer, class Deliver>
   Status ReadKeyAs(const Observer& observer, const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver);
-  // … when the cache has not answered it. `slot`: of epochs_, entered before the cache was asked; left here.
+  // The rest of ReadKey after the cache did not answer. `slot`: a slot of epochs_ that was entered before the lookup in the
+  // cache; left by this function.
   template <class Observer, class Deliver>
   Status ReadBehindCache(Observer observer, const ReadOptions& options, const Family& family, Slice key, uint64_t hash,
                          Cached cached, ThreadState* thread, std::atomic<uint64_t>* slot, Deliver deliver);
-  // … for a thread whose reads go on missing.
+  // ReadKey for a thread whose reads mostly find no key.
   template <class Deliver>
   Status ReadMissing(const ReadOptions& options, const Family& family, Slice key, ThreadState* thread, Deliver deliver);
-  // … whatever is asked, and however the database is set up.
+  // ReadKey for any options and any set-up of the database.
   template <class Deliver>
   Status ReadAnyKey(const ReadOptions& options, const Family& family, Slice key, Deliver deliver);
   template <class Deliver>
   Status ObserveRead(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver);
-  // … of the newest state; false if a read as of a sequence number has to follow. Inside the guard `cached` was asked in.
+  // Reads the newest state. False if a read as of a sequence number has to follow. Called within the guard of the lookup of
+  // `cached`.
   template <class Observer>
   bool ReadNewest(const Observer& observer, const ReadOptions& options, const Family& family, Slice key, uint64_t hash,
                   const Cached& cached, ThreadState* thread, const LogEntry** entry, Status* status) const;
-  // … as of the snapshot, or of now. `has_operands`: this is known. REQUIRES: no epoch guard.
+  // Reads as of the snapshot, or of a number that is registered for this read. `has_operands`: the key is known to have operands.
+  // REQUIRES: no epoch guard.
   template <class Observer, class Deliver>
   Status ReadAsOf(const Observer& observer, const ReadOptions& options, const Family& family, Slice key, uint64_t hash,
                   bool has_operands, const Deliver& deliver);
@@ -518,7 +531,7 @@ class DBImpl final : public DB {
   Status GetPinned(const ReadOptions& options, const Family& family, Slice key, PinnableSlice* value);
   Status GetReceived(const ReadOptions& options, const Family& family, Slice key, ValueReceiver* value);
   Status LatestSequence(const Family& family, Slice key, uint64_t* sequence);
-  // `family(i)`: of keys[i]; null: an error, which is in (*statuses)[i] already.
+  // `family(i)`: the family of keys[i]; null after an error, which is in (*statuses)[i].
   template <class FamilyAt>
   void ReadKeys(const ReadOptions& options, const FamilyAt& family, const std::vector<Slice>& keys,
                 std::vector<std::string>* values, std::vector<Status>* statuses);
@@ -529,57 +542,59 @@ class DBImpl final : public DB {
 
   // ---- merge_read.cc
   void AddVersions(const KeyOrder& order, EntryCursor* cursor, const SearchKey& target, MergeContext* merge) const;
-  // All operands of the key up to target.sequence, and what they are applied to. REQUIRES: the view is pinned, no epoch guard;
-  // `merge` is clear. `verify`: each of them, and none by what is remembered of several.
+  // Collects all operands of the key up to target.sequence, and the version that they are applied to. `verify`: every operand is
+  // read, and no remembered run is used.
+  // REQUIRES: the view is pinned, no epoch guard; `merge` is clear.
   void CollectOperands(const ReadView& all, const Family& family, const SearchKey& target, uint64_t hash, bool verify,
                        MergeContext* merge) const;
   void AddFromTable(const PmTable& table, const Family& family, const SearchKey& target, bool verify, MergeContext* merge) const;
-  // The value of a key that has operands, or may have had. REQUIRES: target.sequence is registered, and no epoch guard.
+  // The value of a key that has operands, or may have had some. REQUIRES: target.sequence is registered, and no epoch guard.
   Status ReadMerged(const Family& family, const SearchKey& target, uint64_t hash, bool verify, std::string* value);
 
   // ---- flush.cc
   struct PendingFlush {
     std::shared_ptr<Memtable> memtable;
-    uint64_t last_announced;  // flush when no write that announced this number or less is in flight
+    uint64_t last_announced;  // the memtable is flushed when no write that announced this number or a smaller one is under way
   };
   void FlushLoop();
   void FlushUntilStopped();
   void PrepareArena(const Memtable& like);
-  // Waits for `wanted`. REQUIRES: *lock is work_mutex_'s.
+  // Waits until `wanted` is true. REQUIRES: *lock holds work_mutex_.
   void WaitIdle(std::unique_lock<std::mutex>* lock, const std::function<bool()>& wanted);
-  // False after an error, which is the database's from then on.
+  // False after an error, which ends writing.
   bool FlushOne(const PendingFlush& pending, WriterPressure::Flush* took);
   bool FinishCopies(FlushCopier* copies);
   void MoveToCopies(const PmTable& table);
   void ReleaseFlushedLog(uint64_t boundary);
-  // Rotates, flushes and checkpoints what was written before the call; *last_id: the last memtable of that.
+  // Rotates, flushes and checkpoints everything that was written before the call. *last_id: the id of the last memtable.
   Status FlushWritten(uint64_t* last_id);
-  // Without the checkpoint.
+  // Like FlushWritten, without the checkpoint.
   Status FlushMemtables(uint64_t* last_id);
   Status CheckpointTables();
-  // The same, and what it says is that the database was closed. `sealing`: of PrepareSeal.
+  // Like CheckpointTables, and records in the MANIFEST that the database was closed. `sealing`: the result of PrepareSeal.
   Status CheckpointAndClose(const std::vector<Segment*>& sealing);
   Status ListTables(ManifestState* state, std::vector<std::shared_ptr<PmTable>>* tables, uint64_t* lines);
   void OnListed(ManifestState state, const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t lines);
   Status ReserveForTables(const ManifestState& state, const ManifestState& longer);
 
   // ---- table_orders.cc
-  // The plan of a merge by lists grows with the square of its tables; the longer a merge, the longer what it frees is held. Room
-  // for several orders of many tables, and for what is beside them.
+  // The cost of planning a merge of lists grows with the square of the number of tables, and a long merge delays the release of
+  // space. The limit allows for several sorted runs of many tables, and some tables without a run.
   static constexpr size_t kMaxMergedTables = 80;
-  using Orders = std::vector<std::shared_ptr<const TableOrder>>;  // of neighbours in L0, the newest first
-  // For whom orders are merged: iterators that come, or those that may, while writers leave a CPU idle or pause.
+  using Orders = std::vector<std::shared_ptr<const TableOrder>>;  // of neighbouring tables in L0, newest first
+  // The reason for a merge of sorted runs: iterators are being created; or iterators may be created, while writers leave a CPU
+  // idle, or while they pause.
   enum class OrdersFor : uint8_t { kIterators, kIdleCpu, kPause };
-  // False: what was begun was given up, for flushes, or to stop.
+  // False: the merge was interrupted for flushes, or because of a close.
   bool MergeTableOrders(OrdersFor whom);
-  // The flush thread's, once for each flush: whether there were iterators a short time ago.
+  // Called by the flush thread once for each flush: whether iterators were created a short time ago.
   bool IteratorsCome();
   uint64_t MostEntriesOfOrder() const;
-  // Whether merges into this family's last level do.
+  // Whether merges into this family's last level follow a sorted run.
   bool GoesByOrder(const Family& family) const;
-  // Of all tables of a merge; null if there is no memory, or the prefixes say too little.
+  // The sorted run of all tables of a merge. Null if there is no memory, or if prefixes do not tell keys apart.
   std::shared_ptr<const TableOrder> MergeOrdersOf(const Family& family, Orders orders);
-  // Puts the order of these together in their place in the view.
+  // Puts the run `together` in the place of the runs `of` in the view.
   void InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together, bool of_merge);
 
   // ---- compact.cc
@@ -588,26 +603,27 @@ class DBImpl final : public DB {
   bool CompactionWanted() const;
   bool WritersPause() const;
   std::chrono::steady_clock::time_point WritersPauseAt() const;
-  // False when there was no work for so long. REQUIRES: work_mutex_, held by *lock
+  // False if there was no work for this time. REQUIRES: *lock holds work_mutex_
   bool WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady_clock::duration at_most);
   bool CompactionIdle() const;
   Status MakeCopies(bool* collapses_next);
   MergeJob MakeJob(uint64_t id, const Family& family, const VersionFilter* filter);
-  // The family whose tables are merged next, of those that have tables that the MANIFEST lists: one with copies of a relocation;
-  // else in a CompactRange the one with the oldest table; else the one with the most. Null: no table is listed.
+  // The family whose tables are merged next, among those with tables that the MANIFEST lists: first a family with copies of a
+  // relocation; then, in a CompactRange, the family with the oldest table; else the family with the most tables. Null: no table
+  // is listed.
+  // `but`: a family that is left out.
   // REQUIRES: view_mutex_, compaction_mutex_
-  // `but`: not this one.
   Family* ChooseFamily(const Family* but) const;
   struct MergeInput {
     Family* family = nullptr;
     std::vector<std::shared_ptr<PmTable>> tables;  // oldest first
-    Orders orders;                                 // of all that the tables have; or none
+    Orders orders;                                 // sorted runs that cover all of the tables; or none
     uint64_t id = 0;
   };
   // Merges that follow each other: a commit of the MANIFEST ends one and announces the next.
   struct MergeTurn {
     MergeInput now, next;  // next.family is null if no merge follows
-    uint64_t entries = 0;  // of the merges that are at their end
+    uint64_t entries = 0;  // of the merges that have ended
     bool is_resumed = false;
   };
   // False if there is nothing to merge; input->family is null if no table is listed.
@@ -615,37 +631,37 @@ class DBImpl final : public DB {
   void Announce(MergeInput* input, ManifestState* state);
   void AnnounceNext(MergeTurn* turn, ManifestState* state);
   Status CompactTables();
-  // No table of L0 is listed, and the MANIFEST has no room for one. Tries again a second later.
+  // Postpones all merges: no table of L0 is listed, and the MANIFEST has no room for one. A merge is tried again after a second.
   Status PostponeAll();
-  // A merge or sweep that ended with an error after which it can be made again.
+  // Postpones a merge or sweep after an error that allows a retry.
   void PostponeMerge(const Status& status);
   Status MergeTables(MergeTurn* turn);
   Status FinishMerge(Family* family, MergeTurn* turn, const MergeStats& stats);
   void InstallLastLevel(Family* family, size_t merged_tables);
-  // `asks`: the user's compaction filter, if there is one.
+  // `asks`: whether the user's compaction filter is called, if there is one.
   // REQUIRES: compaction_mutex_
   bool MergeIsUnfinished();
   Status SweepFamily(Family* family, const KeyRanges& keys, bool asks);
   Status CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end);
-  // What has a smaller number and lives is in the last level of its family; 0: not known yet. REQUIRES: compaction_mutex_
+  // A number below which every live entry is in the last level of its family; 0: not known yet. REQUIRES: compaction_mutex_
   uint64_t MergedBoundary();
-  // The same of one family; nothing in its last level has that number, or a larger one.
+  // The same for one family. Every entry in its last level has a smaller number.
   uint64_t MergedBoundary(const Family& family);
   void NoteMerged(const ManifestState& before, const ManifestState& after);
 
   // ---- compaction_filter.cc
   bool FiltersMerges(const Family& family) const;
-  // What the user's filter does in a merge, or in a sweep; null: nothing. REQUIRES: compaction_mutex_
+  // The filter of a merge; null: no filter is called. REQUIRES: compaction_mutex_
   std::unique_ptr<EntryFilterSource> FilterMerge(const Family& family);
-  // `has_ranges`: it may take away what range tombstones hide. `asks`: the filter.
+  // The filter of a sweep. `has_ranges`: the sweep may remove entries that range tombstones hide. `asks`: as in SweepFamily.
   std::unique_ptr<EntryFilterSource> FilterSweep(const Family& family, bool everything, bool asks, bool has_ranges);
 
   // ---- reclaim.cc
-  // Counts entries of segments from before this open, one segment a call; false when there is none left.
+  // Counts the entries of one segment of an earlier session. False if no such segment is left.
   bool AccountOneSegment();
   void ReclaimSegments();
   void Release(Segment* segment);
-  // A segment of the log that is released as a whole, by flush.cc, and whose entries are not marked.
+  // Whether flush.cc releases this segment of the log as a whole, so that its entries get no marks.
   bool IsFlushedByCopies(const Segment& segment) const {
     return !options_.index_unified_logging && !segment.holds_copies.load(std::memory_order_relaxed);
   }
@@ -654,42 +670,44 @@ class DBImpl final : public DB {
   void RaiseLogFloor(uint64_t sequence);
 
   // ---- relocate.cc
-  // *relocated: whether there is a table of copies now that is to be merged.
-  // `urgent`: of a full region, whatever the limits.
+  // *relocated: whether there is a new table of copies that is to be merged.
+  // `urgent`: a region is full, so the limits do not count.
   Status RelocateSparse(bool* relocated, bool urgent = false);
   Status InstallRelocation(const Relocation& relocation);
-  // What a relocation emptied, until no reader is on it any more.
+  // The originals of a relocation, kept until no reader uses them.
   struct MovedSegments {
     MovedEntries entries;
     std::unordered_set<Segment*> from;
-    std::vector<Segment*> retired;   // of these, the ones in which nothing lives
-    std::atomic<size_t> waiting{1};  // for the readers of when they were moved, and of when each of `retired` was
+    std::vector<Segment*> retired;  // the segments of `from` that have no live entry
+    // Groups of readers that may still use originals: those of the relocation, and those of each addition to `retired`.
+    std::atomic<size_t> waiting{1};
   };
   void MoveInCache(PmPtr from, PmPtr to);
   void KeepMoved(MovedEntries entries);
-  // Releases what the last relocation emptied, all at once; false while readers may need it.
+  // Releases the segments that the last relocation emptied, all at once. False while readers may need them.
   bool ReleaseMoved();
   Status RelocateAll();
-  // What lives and has a smaller number may be copied now; 0: nothing may. REQUIRES: compaction_mutex_
+  // Live entries with smaller numbers may be copied now; 0: no entry may. REQUIRES: compaction_mutex_
   uint64_t BoundaryOfCopies();
   // Steps 2 to 5 of relocate.cc. After an error that is not fatal the copies are discarded.
   Status PublishCopies(Relocation* made);
 
   // ---- collapse.cc
-  // Operands that merges came upon become puts. *collapsed: whether there is a table of copies now that is to be merged.
+  // Replaces operands that merges met by puts. *collapsed: whether there is a new table of copies that is to be merged.
   Status CollapseOperands(bool* collapsed);
   Status CollapseFamily(const Family& family, std::vector<std::string>* keys, bool* collapsed);
   Status CollapseAll();
   void NoteOperandKeys(const Family& family, std::vector<std::string> keys);
 
   // ---- restored_tables.cc
-  // Gives some restored tables of L0 an index and an order, and more until `at_least` has passed. False: none is left.
+  // Gives some restored tables of L0 an index and a sorted run, and continues until `at_least` has passed. False: no restored
+  // table is left.
   bool IndexRestoredTables(std::chrono::steady_clock::duration at_least);
   static std::vector<std::shared_ptr<PmTable>> ChooseRestoredTables(const ReadView& view);
   std::shared_ptr<const TableOrder> WalkTable(const PmTable& table, L0IndexWriter* index) const;
 
   // ---- filter.cc
-  // A view that stays as it is, with all that it reaches.
+  // Keeps a view, and every object that it reaches, unchanged.
   class PinnedView {
    public:
     explicit PinnedView(DBImpl* db);
@@ -703,8 +721,8 @@ class DBImpl final : public DB {
     std::shared_ptr<const ReadView> view_;
     uint64_t pin_;
   };
-  // The compaction thread's: makes a new filter, a step each call, and more until `at_least` has passed; false when there is
-  // nothing to do. Without memory there is none, which takes speed only.
+  // Called by the compaction thread: builds a new filter, one step in each call, and more steps until `at_least` has passed.
+  // False when there is nothing to do. Without memory the database has no filter, which only makes gets slower.
   bool BuildFilter(std::chrono::steady_clock::duration at_least);
   bool FilterWanted() const;
   enum class FilterStep { kMore, kEnd, kFailed };
@@ -717,12 +735,12 @@ class DBImpl final : public DB {
   void GiveUpFilter();
 
   // ---- dram.cc
-  // Of the lookup cache: the size that it may have.
+  // The largest size that the lookup cache may have.
   uint64_t MostLookupCache() const;
   void CreateLookupCache();
-  // Makes the lookup cache larger if it is crowded. Returns early when a memtable waits for its flush: then it goes on later.
+  // Enlarges the lookup cache if it is crowded. Returns early when a memtable waits for its flush; a later call continues.
   void GrowLookupCache();
-  // REQUIRES: cache_size_mutex_. The second returns false if a memtable waits for its flush; `waits`: it does not return early.
+  // REQUIRES: cache_size_mutex_. ContinueResize returns false if a memtable waits for its flush, except if `waits` is true.
   void StartGrowth();
   bool ContinueResize(bool waits);
   bool CacheWantsWork() const {
@@ -730,13 +748,14 @@ class DBImpl final : public DB {
     return cache_is_resized_.load(std::memory_order_acquire) ? !resize_waits_.load(std::memory_order_relaxed)
                                                              : lookup_cache_->is_crowded();
   }
-  // Of an idle database: gives back what it can do without. False: that was all.
+  // Gives memory of an idle database back to the system. False: nothing more can be given back.
   bool GiveBackIdle();
-  // Writes and gets since the open.
+  // The number of writes and gets since the open.
   uint64_t CallsOfUsers() const;
-  // What the lookup cache may take beside the inner nodes of the last level and the filter.
+  // The part of the DRAM budget that is left for the lookup cache beside the inner nodes of the last level and the filter.
   uint64_t RoomForCache() const;
-  // The cache gives what the inner nodes took, and then the filter goes. REQUIRES: compaction_mutex_
+  // Shrinks the lookup cache by what the inner nodes took. If that is not enough, has the filter removed. REQUIRES:
+  // compaction_mutex_
   void KeepDramBudget();
   bool HasFilter() const;
   uint64_t NodeBytes() const;
@@ -744,7 +763,7 @@ class DBImpl final : public DB {
   uint64_t DramBytes() const;
   static uint64_t MemtableBytes(const Memtable& memtable);
 
-  // For who does not hold compaction_mutex_; may be null.
+  // For callers that do not hold compaction_mutex_. May be null.
   std::shared_ptr<const LastLevel> LevelOf(const Family& family) const {
     std::lock_guard lock(view_mutex_);
     return family.last_level;
@@ -765,46 +784,47 @@ class DBImpl final : public DB {
   }
 
   // ---- histograms.cc
-  // Whether calls are measured: by their thread, in histograms, or as samples.
+  // Whether calls are measured: by a PerfContext of their thread, in histograms, or as samples.
   [[gnu::always_inline]] bool IsObserved() const {
     return __builtin_expect(perf::t_counts | observes_.load(std::memory_order_relaxed), 0) != 0;
   }
-  // Of a duration: nanoseconds.
+  // `value`: nanoseconds if `kind` is a duration.
   void Measure(HistogramKind kind, uint64_t value) const;
 
   // ---- background.cc
-  // Throws std::bad_alloc before it has changed anything. REQUIRES: view_mutex_
+  // Throws std::bad_alloc only before it has changed anything. REQUIRES: view_mutex_
   void InstallView(std::shared_ptr<ReadView> view);
   void NotifyWork();
-  // What follows from the result of `work`: see error_policy.h.
+  // The consequence of the result of `work`; see error_policy.h.
   Outcome OutcomeOf(Work work, const Status& status) const noexcept;
-  // The same. If it is kEndsWriting, the database takes no more writes from here on.
+  // Like OutcomeOf. If the outcome is kEndsWriting, the database takes no more writes.
   Outcome Settle(Work work, const Status& status) noexcept;
   Status BackgroundError() const;
 
-  // events.cc: what the user's functions are told. May be called with any lock.
-  // Of Options::info_log. Its lines go through events_ once that is there; until then the user has no handle to use in the call.
+  // events.cc: events for the user's functions. The Post functions may be called with any lock held.
+  // The logger of Options::info_log. Its lines go through events_ as soon as events_ exists. Before that the user has no handle
+  // to use in the call.
   std::unique_ptr<Logger> MakeUsersLogger();
   struct CompletedMerge {
     Status status;
     uint64_t merged = 0, dropped = 0, elapsed_us = 0;
   };
   void PostMemTableSealed(uint64_t id) noexcept;
-  // `flushed`: null at the beginning.
+  // `flushed`: null when the flush begins.
   void PostFlush(uint64_t memtable_id, const std::vector<FlushResult>* flushed) noexcept;
-  // `completed`: null at the beginning.
+  // `completed`: null when the merge begins.
   void PostCompaction(const Family& family, uint64_t job, size_t tables, const CompletedMerge* completed) noexcept;
   void TellOfCompaction(const Family& family, uint64_t job, size_t tables, const CompletedMerge* completed) noexcept;
   void PostBackgroundError(const Status& status) noexcept;
   void PostStallCondition() noexcept;
 
   void Log(const std::string& line) const;
-  void EndWrites();  // every update gets an error from here on
+  void EndWrites();  // every later write gets an error
 
   const Access access_;
   Options options_;
-  Options given_;  // for the options file
-  // What SetOptions changes, and began as it is in options_.
+  Options given_;  // the options as they were given, for the options file
+  // Options that SetOptions may change. They start with the values of options_.
   struct Changing {
     std::atomic<uint64_t> memtable_size;
     std::atomic<uint32_t> max_immutable_memtables;
@@ -813,7 +833,7 @@ class DBImpl final : public DB {
     std::atomic<bool> disable_auto_compaction;
 
     void Begin(const Options& options);
-    // What it is at least, where the size of the last level decides.
+    // The number of tables at which writers are throttled; a lower limit if the size of the last level decides.
     uint32_t SlowdownTrigger() const {
       constexpr uint32_t kLeast = 64;
       const uint32_t given = l0_slowdown_writes_trigger.load(std::memory_order_relaxed);
@@ -822,177 +842,181 @@ class DBImpl final : public DB {
     bool MergesByItself() const { return !disable_auto_compaction.load(std::memory_order_relaxed); }
   } changing_;
   std::map<uint32_t, std::map<std::string, std::string>> changed_foreign_;  // by family, for the options file; families_mutex_
-  DramBudget dram_;                                                         // fixed when it is known how many regions there are
+  DramBudget dram_;                                                         // set when the number of regions is known
   const std::string path_;
-  DatabaseFile place_;                             // what is noted in path_; its identity is 0 if nothing is
+  DatabaseFile place_;                             // the content of the file DATABASE; its identity is 0 if there is no such file
   const bool measures_;                            // Options::histograms
   mutable std::atomic<bool> observes_{measures_};  // or calls are sampled (sampled_latencies.h)
   std::unique_ptr<FileLock> lock_;
-  std::unique_ptr<NewDatabase> creation_;  // while the open makes the database
-  posix::Fd read_lock_;                    // in its place, if it is open for reading only
+  std::unique_ptr<NewDatabase> creation_;  // during the open that creates the database
+  posix::Fd read_lock_;                    // used instead of lock_ by an open for reading only
   std::unique_ptr<Logger> logger_;
   std::unique_ptr<RegionSet> regions_;
   std::unique_ptr<SegmentAllocator> segments_;
   Family default_family_;
   std::unique_ptr<ColumnFamilyHandle> default_handle_;
-  std::unique_ptr<std::atomic<Family*>[]>
-      by_id_;  // kMaxFamilies; null: there is none, or it is dropped and nothing is left of it
+  std::unique_ptr<std::atomic<Family*>[]> by_id_;  // kMaxFamilies elements; null: no such family, or the family was purged
   std::mutex drop_mutex_;
   std::mutex families_mutex_;
-  std::vector<std::shared_ptr<Family>> families_;  // all but the default one, those that are gone included; families_mutex_
-  uint32_t last_family_id_ = 0;                    // the last id that a user's family got; manifest_mutex_
-  std::atomic<bool> purge_waits_{false};           // a family was dropped, and is not forgotten yet
-  std::atomic<uint64_t> families_forgotten_{0};    // how often some were
-  CacheShare cache_share_;                         // the lookup cache's; cache_size_mutex_
+  std::vector<std::shared_ptr<Family>> families_;  // all families except the default one, dropped ones included; families_mutex_
+  uint32_t last_family_id_ = 0;                    // the last id that was given to a user's family; manifest_mutex_
+  std::atomic<bool> purge_waits_{false};           // a family was dropped and is not yet purged
+  std::atomic<uint64_t> families_forgotten_{0};    // the number of purges that ended
+  CacheShare cache_share_;                         // the share of the lookup cache; cache_size_mutex_
   std::unique_ptr<LookupCache> lookup_cache_;      // may be null
-  LookupCache* local_cache_ = nullptr;             // the same, if there is no other region, and no read latency is injected
+  LookupCache* local_cache_ = nullptr;  // lookup_cache_ if there is only one region and no injected read latency; else null
   const bool asymmetric_fences_ = HasAsymmetricFences();
   mutable EpochManager epochs_;
   std::shared_ptr<MergeJournal> journal_;  // null: no family needs it
   mutable PerThread<ThreadState> threads_;
-  std::mutex spare_barrier_mutex_;  // for threads that get no ThreadState
-  AnnouncedNumber spare_barrier_;   // … which have this one by turns
+  std::mutex spare_barrier_mutex_;  // for threads without a ThreadState
+  AnnouncedNumber spare_barrier_;   // shared by these threads, one at a time
   uint64_t last_update_at_open_ = 0;
   SnapshotList snapshots_;
-  std::mutex pace_mutex_;           // who does not get it takes pace_ns_ as it is
+  std::mutex pace_mutex_;           // only tried: a thread that does not get it uses pace_ns_
   WritePace pace_;                  // pace_mutex_
-  std::atomic<double> pace_ns_{0};  // for an entry
+  std::atomic<double> pace_ns_{0};  // delay per entry, nanoseconds
 
-  // Sequence numbers: next_sequence_ is drawn from by writers and by rotation.
+  // Writers and rotations draw sequence numbers from next_sequence_.
   alignas(128) std::atomic<uint64_t> next_sequence_{1};
-  std::atomic<uint64_t> barriers_{0};  // under way; in the line that each write has just drawn from. See visibility.cc
-  alignas(128) mutable std::atomic<uint64_t> published_below_{0};  // every write with a smaller number is known to be visible
+  // The number of barriers under way; in the cache line that each write has just drawn from. See visibility.cc.
+  std::atomic<uint64_t> barriers_{0};
+  alignas(128) mutable std::atomic<uint64_t> published_below_{0};  // every write with a smaller number is visible
   alignas(128) std::atomic<Memtable*> active_{nullptr};
   std::atomic<const ReadView*> view_{nullptr};
   std::atomic<uint32_t> immutable_count_{0};
-  std::atomic<uint32_t> l0_count_{0};     // of the family that has the most
+  std::atomic<uint32_t> l0_count_{0};     // tables of the family that has the most
   std::atomic<uint32_t> l0_sum_{0};       // tables of all families
-  std::atomic<uint32_t> l0_families_{0};  // that have tables
+  std::atomic<uint32_t> l0_families_{0};  // families that have tables
   std::atomic<uint64_t> l0_entries_{0};
-  std::atomic<uint64_t> settled_entries_{0};        // of them, by the merge that is running
+  std::atomic<uint64_t> settled_entries_{0};        // entries of L0 that the running merge has merged
   std::atomic<uint64_t> oldest_l0_id_{UINT64_MAX};  // UINT64_MAX: L0 is empty
   std::atomic<uint64_t> flushed_memtable_id_{0};    // memtables up to this id are in L0 or below
   std::atomic<bool> write_failed_{false};
   const ForkMark fork_mark_{&write_failed_};
   std::atomic<bool> iterator_came_{false};         // since the last flush
-  std::atomic<uint64_t> space_limit_{UINT64_MAX};  // of SpaceTaken without SpaceUnfilled, with bound_space
-  std::atomic<bool> space_is_stuck_{false};        // nothing has made room since it was looked for
+  std::atomic<uint64_t> space_limit_{UINT64_MAX};  // limit of SpaceTaken() - SpaceUnfilled(), with bound_space
+  std::atomic<bool> space_is_stuck_{false};        // the last search has freed no space, so writers do not wait
   std::atomic<uint32_t> held_writers_{0};
   std::atomic<uint64_t> space_looks_{0};
-  std::atomic<uint64_t> flushed_at_look_{0};  // flushed_memtable_id_, then
-  // Of what has a larger number, every entry is where it was written. Changed under compaction_mutex_.
+  std::atomic<uint64_t> flushed_at_look_{0};  // flushed_memtable_id_ at the last search
+  // Every entry with a larger number is where it was written. Changed under compaction_mutex_.
   std::atomic<uint64_t> log_floor_{0};
 
   mutable std::mutex view_mutex_;
   std::shared_ptr<const ReadView> current_view_;  // owns *view_
   uint64_t next_memtable_id_ = 1;
   uint64_t last_rotated_id_ = 0;
-  uint64_t active_first_sequence_ = 1;  // the active memtable's writes have larger numbers
+  uint64_t active_first_sequence_ = 1;  // writes of the active memtable have larger numbers
   std::vector<PendingFlush> pending_flushes_;
-  uint64_t flushed_boundary_ = 0;                          // of the last table that was flushed; the flush thread's
-  std::unique_ptr<L0IndexWriter> l0_index_;                // the flush thread's
-  static constexpr uint32_t kFlushesPerIterator = 16;      // so many behind an iterator, orders are merged for the next one
-  uint32_t flushes_since_iterator_ = kFlushesPerIterator;  // the flush thread's, about
+  uint64_t flushed_boundary_ = 0;            // the boundary of the last table that was flushed; used by the flush thread
+  std::unique_ptr<L0IndexWriter> l0_index_;  // used by the flush thread
+  // For this number of flushes after an iterator, sorted runs are merged for the next iterator.
+  static constexpr uint32_t kFlushesPerIterator = 16;
+  uint32_t flushes_since_iterator_ = kFlushesPerIterator;  // used by the flush thread
 
   static constexpr size_t kKeptArenas = 6;
   static constexpr size_t kKeptArenasOfBudget = 2;  // dram_budget.cc counts them
   size_t KeptArenas() const {
     return dram_.is_set() ? kKeptArenasOfBudget : std::min<size_t>(options_.max_immutable_memtables, kKeptArenas - 1) + 1;
   }
-  // Bytes of one that are kept.
+  // The number of bytes of a kept arena that stay allocated.
   uint64_t KeptArenaBytes() const { return std::min<uint64_t>(2 * changing_.memtable_size, dram_.kept_arena); }
-  std::mutex ranges_mutex_;                     // the tombstones of all families
-  std::atomic<uint64_t> range_bytes_{0};        // that they take; changed under it
+  std::mutex ranges_mutex_;                     // guards the tombstones of all families
+  std::atomic<uint64_t> range_bytes_{0};        // bytes of the tombstones; changed under ranges_mutex_
   std::atomic<Family*> range_family_{nullptr};  // set once
   std::atomic<uint64_t> next_range_record_{1};
   std::atomic<bool> ranges_wait_{false};          // there are tombstones, or records without a family
-  std::optional<RangeRound> range_round_;         // these: compaction_mutex_
-  std::vector<std::string> stale_range_records_;  // keys of records of families that there are not
-  bool range_in_memtable_ = false;                // one was seen there …
+  std::optional<RangeRound> range_round_;         // this and the next three members: compaction_mutex_
+  std::vector<std::string> stale_range_records_;  // keys of records of families that do not exist
+  bool range_in_memtable_ = false;                // the record of a tombstone was seen in the active memtable
   std::chrono::steady_clock::time_point range_in_memtable_since_;
 
-  std::mutex cache_size_mutex_;                // resizing and shrinking the lookup cache
+  std::mutex cache_size_mutex_;                // for resizing and shrinking the lookup cache
   std::atomic<bool> cache_is_resized_{false};  // a resize has begun; changed under cache_size_mutex_
-  std::atomic<bool> resize_waits_{false};      // for readers that may be in the old table; likewise
+  std::atomic<bool> resize_waits_{false};      // the resize waits for readers of the old table; changed under cache_size_mutex_
   enum class OldTable : uint8_t { kInUse, kMoved, kRetired, kLeft };
-  std::atomic<OldTable> old_table_{OldTable::kInUse};  // of the resize
+  std::atomic<OldTable> old_table_{OldTable::kInUse};  // the state of the old table during a resize
   uint64_t resized_from_bytes_ = 0;                    // cache_size_mutex_
-  uint64_t idle_calls_ = 0;                            // CallsOfUsers, when it was looked at last; these two: the flush thread's
-  uint32_t idle_rounds_ = 0;                           // looks in a row that saw the same
+  uint64_t idle_calls_ = 0;   // CallsOfUsers at the last check; this and idle_rounds_ are used by the flush thread
+  uint32_t idle_rounds_ = 0;  // consecutive checks that found the same number
 
   std::mutex arenas_mutex_;
   std::vector<std::unique_ptr<Arena>> arenas_;
 
   std::mutex filter_mutex_;
   std::shared_ptr<KeyFilter> current_filter_;      // owns *filter_
-  std::shared_ptr<KeyFilter> next_filter_;         // being made; changed by the compaction thread only
-  std::atomic<const KeyFilter*> filter_{nullptr};  // has the keys of the last level, see filter.cc; null: there is none
-  bool compaction_idle_ = false;                   // the compaction thread's, has been for a while
-  bool uses_filter_ = false;                       // these: changed by the compaction thread only
-  std::atomic<bool> filter_given_up_{false};       // no new one is made
-  std::atomic<bool> filter_must_go_{false};        // the inner nodes need its share
-  uint64_t filter_room_ = UINT64_MAX;              // entries of the database that a small filter is for
+  std::shared_ptr<KeyFilter> next_filter_;         // the filter that is being built; changed by the compaction thread only
+  std::atomic<const KeyFilter*> filter_{nullptr};  // has the keys of the last level, see filter.cc; null: there is no filter
+  bool compaction_idle_ = false;                   // the compaction thread has had no work for some time
+  bool uses_filter_ = false;                       // this and the members below are changed by the compaction thread only
+  std::atomic<bool> filter_given_up_{false};       // no new filter is built
+  std::atomic<bool> filter_must_go_{false};        // the inner nodes need the filter's memory
+  uint64_t filter_room_ = UINT64_MAX;              // the number of entries up to which a small filter is enough
   uint64_t filter_built_keys_ = 0;
-  std::optional<std::string> filter_position_;  // the key at which the walk along the last level goes on; none: its first
-  uint64_t filter_sequence_ = 0;                // … and the version
-  uint32_t filter_family_ = 0;                  // … and the family
+  std::optional<std::string> filter_position_;  // the key at which the walk along the last level continues; none: the first
+  uint64_t filter_sequence_ = 0;                // the version at which the walk continues
+  uint32_t filter_family_ = 0;                  // the family in which the walk continues
 
   std::mutex manifest_mutex_;
   Manifest manifest_;
   ManifestState manifest_state_;
-  size_t refused_tables_ = 0;  // tables of the oldest rotation, if the MANIFEST lists too many to take them; else 0
+  size_t refused_tables_ = 0;  // the number of tables of the oldest rotation, if the MANIFEST has no room for them; else 0
 
   std::mutex compaction_mutex_;
-  // Of the CompactRange that is under way; compaction_mutex_. A sweep of everything asks the compaction filter, so that the
-  // merges before it need not.
+  // The kind of the CompactRange that is running; compaction_mutex_. If a sweep of the whole level follows, the sweep calls the
+  // compaction filter, and the merges before it do not.
   enum class ManualCompaction : uint8_t { kNone, kBeforeSweep, kManual } manual_compaction_ = ManualCompaction::kNone;
-  const Family* manual_family_ = nullptr;  // of it; compaction_mutex_
+  const Family* manual_family_ = nullptr;  // the family of the CompactRange; compaction_mutex_
   std::mutex write_if_newest_mutex_;
-  bool filter_writes_ended_ = false;       // under it
-  bool tables_wait_for_index_ = false;     // some tables of L0; compaction_mutex_
-  std::atomic<bool> resume_merge_{false};  // changed under it; one that was begun, before a crash perhaps, is not at its end
+  bool filter_writes_ended_ = false;    // write_if_newest_mutex_
+  bool tables_wait_for_index_ = false;  // some tables of L0 have no index; compaction_mutex_
+  // A merge has begun, perhaps before a crash, and has not ended. Changed under compaction_mutex_.
+  std::atomic<bool> resume_merge_{false};
 
   mutable std::mutex work_mutex_;
   std::condition_variable work_changed_;
   std::atomic<bool> stopping_{false};
   bool flush_running_ = false;
-  bool flush_thread_ended_ = false;  // no memtable is flushed any more
+  bool flush_thread_ended_ = false;  // no more memtables are flushed
   bool compaction_running_ = false;
   uint32_t waiting_for_compaction_ = 0;                    // calls of WaitForCompaction
-  Status postponed_merge_;                                 // why; OK: none is
-  std::chrono::steady_clock::time_point postponed_until_;  // then it is tried again
-  std::chrono::steady_clock::time_point last_flush_;       // none yet: long ago
-  std::chrono::steady_clock::duration flush_interval_{0};  // between the last two
+  Status postponed_merge_;                                 // the reason; OK: no merge is postponed
+  std::chrono::steady_clock::time_point postponed_until_;  // the time of the next attempt
+  std::chrono::steady_clock::time_point last_flush_;       // initially long ago
+  std::chrono::steady_clock::duration flush_interval_{0};  // the time between the last two flushes
   WriterPressure pressure_{std::max(1u, std::thread::hardware_concurrency())};
-  // Null: the user gave neither listeners nor info_log. What listeners were told last is the event thread's.
+  // Null if the user gave neither listeners nor an info_log.
   std::unique_ptr<EventQueue> events_;
-  WriteStallCondition told_condition_ = WriteStallCondition::kNormal;
+  WriteStallCondition told_condition_ = WriteStallCondition::kNormal;  // as listeners know it; used by the event thread
   std::thread flush_thread_;
   std::thread compaction_thread_;
   Status background_error_;
-  // The background error when there is not even memory for that.
+  // The background error if there is no memory for another one.
   Status out_of_memory_ = Status::ReadOnly("no DRAM for background work; close the database, free some, and open it again");
-  bool closed_ = true;  // until the background threads run
+  bool closed_ = true;  // false from the start of the background threads to the close
   Status close_status_;
 
-  std::shared_ptr<MovedSegments> moved_;  // of the last relocation, null if all of it is released; compaction_mutex_
-  std::atomic<bool> moved_waits_{false};  // there is one: looked at again now and then
-  std::map<uint32_t, std::vector<std::string>> operand_keys_;  // by family: that wait to be collapsed; compaction_mutex_
-  std::vector<bool> purged_families_;       // by id: those whose entries are being marked dead; empty: none. compaction_mutex_
-  std::vector<Segment*> unpurged_;          // in which such may live; compaction_mutex_
-  std::vector<Segment*> unaccounted_;       // segments of earlier sessions, their entries not counted yet; compaction_mutex_
-  std::atomic<uint64_t> hidden_keys_{0};    // passed by scans since the last merge for them
-  std::atomic<bool> scans_wait_{false};     // they were many
+  std::shared_ptr<MovedSegments> moved_;  // originals of the last relocation; null if all are released; compaction_mutex_
+  std::atomic<bool> moved_waits_{false};  // whether moved_ is set; checked at intervals
+  // By family: keys whose operands wait to be collapsed. compaction_mutex_
+  std::map<uint32_t, std::vector<std::string>> operand_keys_;
+  std::vector<bool> purged_families_;       // by id: families whose entries are being marked dead; empty: none. compaction_mutex_
+  std::vector<Segment*> unpurged_;          // segments that may have entries of these families; compaction_mutex_
+  std::vector<Segment*> unaccounted_;       // segments of earlier sessions whose entries are not counted yet; compaction_mutex_
+  std::atomic<uint64_t> hidden_keys_{0};    // deleted keys that scans passed since the last merge for scans
+  std::atomic<bool> scans_wait_{false};     // scans passed many deleted keys
   std::atomic<uint64_t> scan_merge_id_{0};  // tables up to this id are merged for scans
-  std::chrono::steady_clock::time_point next_scan_merge_;  // not before; the compaction thread's
-  std::atomic<uint32_t> next_look_for_idle_{0};            // thread index; where the search for an idle thread begins
-  std::atomic<uint64_t> taken_segments_{0};                // open segments that were taken from their threads
-  std::atomic<uint64_t> adopted_segments_{0};              // of these, that have another owner, or none for good
-  std::atomic<uint32_t> waiting_for_room_{0};              // writers that found no space
-  std::atomic<uint64_t> dry_rounds_{0};                    // of MakeRoom, which found nothing to do
-  std::atomic<uint64_t> dry_state_{0};                     // RoomState of the last one
-  std::atomic<int64_t> dry_ms_{0};                         // when that was
-  uint64_t swept_for_room_ = 0;                            // flushed_memtable_id_ of the last sweep; compaction_mutex_
+  // The earliest time of the next merge for scans; used by the compaction thread.
+  std::chrono::steady_clock::time_point next_scan_merge_;
+  std::atomic<uint32_t> next_look_for_idle_{0};  // the thread index at which the search for an idle thread begins
+  std::atomic<uint64_t> taken_segments_{0};      // open segments that were taken from their threads
+  std::atomic<uint64_t> adopted_segments_{0};    // taken segments that have another owner, or were sealed or released
+  std::atomic<uint32_t> waiting_for_room_{0};    // writers that wait for room
+  std::atomic<uint64_t> dry_rounds_{0};          // rounds of MakeRoom that found nothing to do
+  std::atomic<uint64_t> dry_state_{0};           // RoomState at the last such round
+  std::atomic<int64_t> dry_ms_{0};               // the time of the last such round
+  uint64_t swept_for_room_ = 0;                  // flushed_memtable_id_ of the last sweep, plus 1; compaction_mutex_
 
   struct BackgroundCounters {
     std::atomic<uint64_t> rotations{0}, flushes{0}, flushed_entries{0}, checkpoints{0}, compactions{0}, merged{0}, dropped{0},
