@@ -5,6 +5,16 @@
 //            in any order with other lines.
 // MODES      kCacheLine, kEmulated: Flush writes cache lines back, Drain is a fence. kEadr: Flush does nothing, Drain is a
 //            fence. kPage: Flush remembers pages, Drain syncs them by msync (page_sync.h).
+// USE        A structure with fields and one word that makes them count, the pattern of every commit point here:
+//
+//              entry->value = value;                                      // P1 the fields
+//              persistence->Flush(entry, sizeof(*entry));
+//              if (!persistence->Drain()) return persistence->error();    // ORDER: the fields before the word
+//              StoreRelease(&entry->word, Checked(value));                // P2 the commit point, one 8-byte store
+//              persistence->Flush(&entry->word, sizeof(uint64_t));
+//              if (!persistence->Drain()) return persistence->error();    // the change is durable
+//
+//            A crash before P2 is durable leaves the old word, whatever the fields have. A crash after P2 leaves the new state.
 // WHY        No flush or fence instruction stands outside this folder. So a crash simulator behind the interface
 //            (PersistObserver) sees every flush and every fence of the engine.
 // ERRORS     Only kPage can fail. After a failed msync, all later Drains fail and the database takes no more writes.

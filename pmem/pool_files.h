@@ -2,6 +2,9 @@
 //
 // WHY IT IS SAFE  Files are only read and never mapped, so a file that shrinks meanwhile is an error and no signal. Structures
 //   are verified by their checksums. A structure that changes while it is read does not match its checksum, and is read again.
+// WHAT A READER SEES  The owner stores fields before the word that makes them count (CC-34 to CC-36), and the kernel shows a
+//   file's bytes as the owner's mapping has them. So a structure whose hash matches is one that the owner has stored as a
+//   whole. It may be newer than what is durable: if the machine fails, the owner's next open may find the older state.
 // CONCURRENCY     No lock is taken, and the owner of the database is not disturbed. The results of different calls may be from
 //   different times.
 #pragma once

@@ -6,6 +6,21 @@
 // RECOVERY  PMDK's open finishes an allocation or a release that was cut short. Before that, an open checks what PMDK follows
 //        blindly (CheckHeap); after that, it repairs footers (RestoreFooters, CC-37) and metadata slots (FinishMetadata,
 //        CC-32).
+// GROWTH  An allocation that finds no room adds a part to the pool: UsualGrowth bytes, more if the object needs more, less if
+//        the file system is nearly full, and at most up to the end of a zone. region_files.h has the steps and their crashes.
+//        PMDK maps the part behind the others, in address space that the open has reserved, so no address changes.
+// CREATION  1. The files of the first part (pool_maker.h), or pmemobj_create.
+//        2. The pool is opened and mapped.
+//        3. PARTS lists the part.
+//        4. InitializeRoot stores the root.
+//        5. RegionSet removes the mark CREATING, which commits. [CC-30]
+// OPEN   1. Reserve address space.
+//        2. Check the record of memory modules (device_record.h).
+//        3. Repair the pool header (pool_repair.h).
+//        4. Check the heap and the lanes, which PMDK would follow blindly.
+//        5. PMDK opens the pool and finishes what a crash has cut short.
+//        6. Check the sizes of the mapped files.
+//        7. Footers, root, metadata slots.
 // READ ONLY  OpenReadOnly uses an image of the pool, since PMDK writes to each pool that it opens. Stores of the layers above
 //        stay in this process, and allocations fail.
 // CONCURRENCY  AllocateObject (also while the region grows), FreeObject, ReserveBytes and PutOnNode hold mutex_.

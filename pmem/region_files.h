@@ -14,6 +14,8 @@
 // OWNERSHIP  PARTS and CREATING hold the identity of the database. CREATING is written before every other file, and removed
 //         after PARTS is durable. A removal deletes PARTS, and then CREATING, after all other files. So at every instant one of
 //         the two tells the owner of the files. [CC-60]
+// NAMES   A file is the region's if its name is one of the above, with or without the suffix .tmp. A file *.pmem that PARTS
+//         does not list is refused at an open, since PMDK would map it. A part announced by `next` may exist or not.
 // CONCURRENCY  The lock of the directory (Lock) excludes other processes. One thread uses an object at a time.
 //
 // GOAL    AddPart makes the region larger. A crash at any instant leaves a region that opens, and an incomplete file is never

@@ -10,6 +10,28 @@
 //              regions, and finishes the growth and the allocations that a crash has cut short (region_files.h, region.h).
 // CONCURRENCY  Each region's directory is locked by flock(2) from Create or Open to the destructor.
 // LIFETIME     Addresses of a region are valid until the destructor. Close all readers first.
+//
+// FILES of this folder, from the bottom up:
+//
+//   posix.h, device.h, dax_device.h          small files and directories; the device of a path; devices without a file system
+//   persistence.h, page_sync.h               flush and fence; msync in their place
+//   append_probe.h, write_counter.h          how to append on this CPU; counts of what is written back
+//   persist_mode.h                           which way of persisting a file system needs
+//   pm_ptr.h, layout.h, layout_check.h       the pointer, the structures on media, and their hashes
+//   database_file.h, part_list.h             text files: the state and the identity of a database; the parts of a region
+//   device_record.h                          text file: the memory modules of a region and their unsafe shutdowns
+//   pool_format.h, pool_maker.h              PMDK's structures in a pool; a small pool made without PMDK
+//   pool_repair.h                            what a pool must not have when PMDK opens it
+//   pmdk_imports.h, pmdk_lanes.h,            functions of this library that libpmemobj calls in place of the system's: lanes,
+//   DRAM,
+//   pmdk_memory.h, pmdk_sync.h               syncs
+//   region_files.h, region_image.h           the directory of a region: checks and growth; its files, mapped privately
+//   region.h, region_nodes.h, region_set.h   one pool; regions and NUMA nodes; all pools of a database
+//   segment_directory.h, segment_map.h,      descriptors on media; from an address to its segment; allocation and release of
+//   log
+//   segment_allocator.h                      space
+//   pool_files.h, metadata_reader.h          the same structures, read from the files of a database that another process has
+//   open
 #pragma once
 
 #include <atomic>

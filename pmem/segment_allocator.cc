@@ -50,6 +50,16 @@ void TouchPages(uint8_t* data, uint64_t bytes) {
 
 }  // namespace
 
+// The state of the allocator. For each segment that was ever in use there is one handle, which is in one of these places:
+//
+//   in use        its owner has it; `map` finds it by address
+//   free          free_segments and `map`; kFree in DRAM and on media
+//   deferred      deferred_ and `map`; kFree in DRAM, in use on media (DEFERRED RELEASES in the header)
+//   returned      returned_handles; the pool has its space, and `map` does not find it
+//
+// Every change on media comes before the change in DRAM that lets another thread see or reuse the segment. Exceptions: a return
+// to the pool leaves the map and enters returned_handles first, since PMDK may give the space away at once; a deferred release
+// is in DRAM only.
 class SegmentAllocator::Impl {
  public:
   Impl(RegionSet* set, uint64_t segment_size) : full_chunks_(segment_size / kChunkBytes) {

@@ -43,6 +43,7 @@ class Replayer {
   explicit Replayer(const ReplayContext& context)
       : context_(context), found_(context.threads, FamiliesFound(context.orders.size())) {}
 
+  // Steps 1 to 4 in order. An error ends the run: pointers that were stored are in entries that no list reaches.
   Status Run(ReplayResult* result) {
     BRAIDDB_DCHECK(context_.threads > 0);
     context_.segments->ForEachLog([this](Segment* segment) {
@@ -86,6 +87,9 @@ class Replayer {
 
   // Collects the entries of one segment. Every valid entry counts for the largest sequence numbers, also below the boundary:
   // new writes must not reuse a number.
+  //
+  // A sealed segment has a recorded end, so an entry that is invalid before it is damage. An open segment has none: its valid
+  // prefix is what the crash has left, and CheckEnd looks for damage behind it.
   Status ScanSegment(Segment* segment, FamiliesFound* found) {
     const bool sealed = segment->state() == SegmentState::kSealed;
     BRAIDDB_DCHECK(sealed || segment->state() == SegmentState::kOpen);
@@ -178,6 +182,9 @@ class Replayer {
   }
 
   // Step 3, for one family. Each thread picks the entries of its range from the lists of all scanning threads.
+  //
+  // The lists of the ranges are joined in key order, so the table's list is sorted. The upper layers of each region are joined
+  // range by range as well (ListBuilder::Join).
   void BuildTable(uint32_t family, ReplayResult* result) {
     BRAIDDB_DCHECK(context_.orders[family] != nullptr);
     const uint32_t ranges = context_.threads;
@@ -256,6 +263,7 @@ class Replayer {
     return Status::OK();
   }
 
+  // Fields without an atomic or a mutex are written before threads start, or by one thread each.
   const ReplayContext& context_;
   std::vector<Segment*> segments_;
   std::vector<FamiliesFound> found_;  // by thread

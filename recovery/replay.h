@@ -1,4 +1,15 @@
 // Replay: rebuilds tables of L0, one for each column family, from the log entries behind the log boundary.
+//
+// INPUTS   The segments of the allocator, whose states an open has made durable [CC-46]; the log boundary and the families of
+//          the MANIFEST.
+// RESULT   Tables like those of a flush, except that only the newest visible versions are linked. Their pointers are in the
+//          caches:
+//          the caller checkpoints the tables before the log boundary moves.
+// DECIDES  Which writes survive a crash: a write is replayed if and only if all of its entries are valid and every write before
+//          it in its segment is valid. Acknowledged writes are, since a writer commits in order behind a fence [CC-6]. A write
+//          that was not acknowledged may be replayed or lost, as a whole.
+// USED BY  The open of a database (db/open.cc). A secondary reads the log of a running primary by other code
+//          (txn/primary_reader.h).
 #pragma once
 
 #include <cstdint>

@@ -29,16 +29,19 @@ class BraidedCursor final : public EntryCursor {
     if (index != nullptr) span_ = std::make_unique<ListSpan>(list, index);
   }
 
+  // Seeks search the list from the index's start, or from the head. They end a span.
   bool FetchForSeek(const SearchKey& target) override;
   void SeekToFirst() override { Set(list_->First()); }
   void SeekToLast() override { Set(list_->FindLast()); }
   void Seek(const SearchKey& target) override { Set(list_->FindFrom(TakeStart(target), target, nullptr)); }
   void SeekBefore(const SearchKey& target) override { Set(list_->FindLessFrom(TakeStart(target), target)); }
+  // Moves within the span if it has a next entry, which is the common case during a scan.
   void Next() override {
     if (at_ + 1 >= size_) return LeaveForward();
     entry_ = (*span_)[++at_];
     if (size_ - at_ <= ahead_) GoAhead();
   }
+  // As Next, backward. `at_ - 1` of at_ == 0 is the largest number, so one comparison finds both ends.
   void Prev() override {
     if (at_ - 1 >= size_) return LeaveBackward();
     entry_ = (*span_)[--at_];
@@ -68,6 +71,7 @@ class BraidedCursor final : public EntryCursor {
     steps_ = 0;
     if (span_ != nullptr) LeaveSpan();
   }
+  // Forgets the span and its walks.
   void LeaveSpan() {
     span_->Clear();
     at_ = size_ = 0;

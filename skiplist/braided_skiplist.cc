@@ -45,6 +45,7 @@ Status BraidedSkipList::VerifyHeads() const {
   return Status::OK();
 }
 
+// The new object shares the list's heads with this one. Readers of old views keep this object and its index.
 std::shared_ptr<const BraidedSkipList> BraidedSkipList::WithIndex(uint64_t entries, uint64_t index_bytes,
                                                                   const IndexChanges* changes,
                                                                   const std::atomic<bool>* stop) const {

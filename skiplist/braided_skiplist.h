@@ -38,6 +38,7 @@ static_assert(offsetof(SkipListHead, checksum) == offsetof(SkipListHead, next) -
 static_assert(sizeof(SkipListHead) == 64 + 8 * kMaxHeight && offsetof(SkipListHead, next) == 64);
 static_assert(sizeof(SkipListHead) <= LevelPlace::kBytes);
 
+// Thread safety: immutable, except that a merge changes the words of the list.
 class BraidedSkipList final : public OrderedLevel {
  public:
   // Persists empty heads. A crash before the MANIFEST lists the family leaves heads that the next creation of the family
@@ -57,11 +58,13 @@ class BraidedSkipList final : public OrderedLevel {
   std::shared_ptr<const BraidedSkipList> WithIndex(uint64_t entries, uint64_t index_bytes, const IndexChanges* changes = nullptr,
                                                    const std::atomic<bool>* stop = nullptr) const;
 
+  // The newest live version of the key, searched from the index's start.
   const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const override {
     return list_.PickLive(list_.FindFrom(index_.Start(list_.Home().reader, target), target, trace), target, trace);
   }
   std::unique_ptr<EntryCursor> NewCursor() const override { return NewListCursor(&list_, &index_); }
 
+  // For merges, checks and relocation: the list itself, and the index of this object.
   const BraidedList& list() const { return list_; }
   const TallIndex& index() const { return index_; }
 

@@ -35,13 +35,16 @@ class IndexChanges {
     std::vector<Replaced> replaced;
     std::vector<const LogEntry*> removed;
 
+    // Returns true if the changes of this region were recorded completely.
     bool is_known() const { return layer < kMaxHeight; }
   };
 
+  // Knows nothing of any region before Know is called.
   explicit IndexChanges(uint32_t regions) : regions_(regions) {}
 
   // Begins to record the changes of a region whose index has the nodes that reach `layer`. Call before the merge.
   void Know(uint32_t region, uint32_t layer) { regions_[region].layer = layer; }
+  // The recorded changes of a region.
   const Region& Of(uint32_t region) const { return regions_[region]; }
 
   // Records a new node. `region`: the region in whose lists it is linked. `is_whole`: KeyOrder::PrefixIsWhole. `before(layer)`
@@ -63,6 +66,7 @@ class IndexChanges {
   }
 
  private:
+  // Appends a change. Without memory, forgets the changes of all regions.
   template <class Change>
   void Note(std::vector<Change>* changes, const Change& change) noexcept {
     try {

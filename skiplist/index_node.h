@@ -32,10 +32,12 @@ class IndexNode {
     return node;
   }
 
+  // The two words, and the parts of the second one.
   uint64_t prefix() const { return prefix_; }
   uint64_t word() const { return word_; }
   const LogEntry* entry() const { return EntryOf(word_); }
   uint32_t height() const { return HeightOf(word_); }
+  // As entry() and height(), of a bare word, as IndexTree stores it.
   static const LogEntry* EntryOf(uint64_t word) { return reinterpret_cast<const LogEntry*>(word & kAddress); }
   // Returns the bits of an OrderedItem's word, without its address.
   static uint64_t ItemBitsOf(uint64_t word) { return word & kWhole; }

@@ -36,13 +36,14 @@ namespace braiddb {
 
 class IndexTree {
  public:
-  static constexpr uint64_t kBlockNodes = 8;
-  static constexpr uint64_t kFanout = 16;
-  static constexpr uint64_t kPieceGroups = 8;
+  static constexpr uint64_t kBlockNodes = 8;   // prefixes in one cache line
+  static constexpr uint64_t kFanout = 16;      // blocks of a group, and groups of a group in the top
+  static constexpr uint64_t kPieceGroups = 8;  // groups of a full piece, whose last prefixes fill one line
   static constexpr uint64_t kPieceBlocks = kPieceGroups * kFanout;
   static constexpr uint64_t kPieceNodes = kPieceBlocks * kBlockNodes;
-  static constexpr uint64_t kMinNodes = kPieceNodes / 4;
+  static constexpr uint64_t kMinNodes = kPieceNodes / 4;  // nodes of a piece that is not the last one, at least
 
+  // Builder makes trees, Iterator moves along one.
   class Builder;
   class Iterator;
 
@@ -55,6 +56,7 @@ class IndexTree {
   // one.
   static uint64_t MaxNodes(uint64_t bytes) { return bytes <= kTopBytes ? 0 : (bytes - kTopBytes) / kBlockBytes * kBlockNodes; }
 
+  // The number of nodes, of pieces, and of bytes, including pieces that are shared with other trees.
   uint64_t nodes() const { return nodes_; }
   uint64_t pieces() const { return pieces_.size(); }
   uint64_t bytes() const { return bytes_; }
@@ -127,6 +129,7 @@ class IndexTree {
     }
   };
   static_assert(sizeof(PieceRef) == 16);
+  // Return the number of blocks of so many nodes, of groups of so many blocks, and the bytes of a piece of so many nodes.
   static constexpr uint64_t BlocksOf(uint64_t nodes) { return (nodes + kBlockNodes - 1) / kBlockNodes; }
   static constexpr uint64_t GroupsOf(uint64_t blocks) { return (blocks + kFanout - 1) / kFanout; }
   static constexpr uint64_t PieceBytes(uint64_t nodes) {

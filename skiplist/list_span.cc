@@ -6,6 +6,7 @@
 
 namespace braiddb {
 
+// Room for lanes is kept, since a cursor that is moved by a seek often scans again.
 void ListSpan::Clear() {
   entries_.clear();
   begun_ = false;
@@ -28,6 +29,7 @@ size_t ListSpan::Width() {
   return std::clamp<size_t>(wanted / distance_, 2, kMostLanes);
 }
 
+// The first entry is prefetched; the first round reads it.
 void ListSpan::BeginLane(size_t lane, const LogEntry* first, const LogEntry* end, uint64_t end_prefix) {
   Lane& begun = lanes_[lane];
   begun.at = first;

@@ -50,13 +50,14 @@ class ListSpan {
   // Collects the entries before `entry`, in ascending order, as the span. Empty as in FinishAfter.
   void CollectBefore(const LogEntry& entry);
 
+  // The entries of the span, in ascending order. They are those of the last FinishAfter or CollectBefore.
   size_t size() const { return entries_.size(); }
   const LogEntry* operator[](size_t i) const { return entries_[i]; }
 
  private:
-  static constexpr uint64_t kFirst = 16;
-  static constexpr uint64_t kMost = 64;
-  static constexpr size_t kMostLanes = kMost / kBranching;
+  static constexpr uint64_t kFirst = 16;                    // wanted entries of a first span
+  static constexpr uint64_t kMost = 64;                     // wanted entries of the largest span
+  static constexpr size_t kMostLanes = kMost / kBranching;  // nodes of the lowest indexed layer are kBranching entries apart
   static constexpr uint64_t kUnknown = UINT64_MAX;
 
   // One walk.
@@ -69,6 +70,7 @@ class ListSpan {
     bool is_cut;             // the lane had no room before its end
   };
 
+  // Begins the lanes of the span behind `entry`.
   void BeginAfter(const LogEntry& entry);
   // Returns the number of lanes of this span, and doubles the size of the next one.
   size_t Width();

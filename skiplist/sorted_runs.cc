@@ -31,6 +31,7 @@ bool IsRunsRoot(const RunsRoot& root, uint64_t database_id, uint64_t number) {
   return root.magic == RunsRoot::kMagic && root.number == number && root.checksum == RootChecksum(root, database_id);
 }
 
+// Covers the record behind its link, which changes, with the heads and the list of segments. REQUIRES: the sizes are verified.
 uint64_t RecordChecksum(const RunRecord& record) {
   return XXH3_64bits(&record.magic, RunRecordBytes(record.regions, record.segments) - offsetof(RunRecord, magic));
 }
@@ -53,6 +54,7 @@ BraidedList SortedRun::MakeList(const RegionSet* regions, const KeyOrder* order,
   return list;
 }
 
+// The first entry is found once: RunList::FindRun compares it, and an empty or damaged list has none.
 SortedRun::SortedRun(const RegionSet* regions, const KeyOrder* order, RunRecord* record, std::vector<Segment*> segments,
                      uint64_t index_bytes)
     : record_(record),
@@ -93,6 +95,7 @@ Status SortedRuns::Create(RegionSet* regions, const LevelPlace& place) {
   return regions->persistence()->Persist(root, sizeof(*root)) ? Status::OK() : regions->persistence()->error();
 }
 
+// STEPS  1 find and verify the root  2 follow the runs (FindRuns)  3 publish the list. No reader exists yet.
 Status SortedRuns::Open(RegionSet* regions, SegmentAllocator* segments, EpochManager* epochs, const KeyOrder* order,
                         const LevelPlace& place, std::shared_ptr<SortedRuns>* result) {
   std::shared_ptr<SortedRuns> level(new SortedRuns(regions, segments, epochs, order));
@@ -228,6 +231,7 @@ class RunsCursor final : public EntryCursor {
 
 }  // namespace
 
+// acquire: pairs with the release in Publish. The caller's pin keeps the list alive.
 std::unique_ptr<EntryCursor> SortedRuns::NewCursor() const {
   return std::make_unique<RunsCursor>(published_.load(std::memory_order_acquire), order_);
 }
@@ -325,6 +329,7 @@ void SortedRuns::Refresh(uint64_t index_bytes, const std::atomic<bool>* stop) {
 
 // ---- Its segments
 
+// For relocation and statistics; linear in the number of segments.
 bool SortedRuns::Owns(const Segment* segment) const {
   return std::any_of(runs_->runs.begin(), runs_->runs.end(), [segment](const auto& run) {
     return std::find(run->segments().begin(), run->segments().end(), segment) != run->segments().end();
@@ -342,6 +347,7 @@ Status SortedRuns::ReleaseSegments() {
   return Status::OK();
 }
 
+// Any thread: the list is copied under the mutex, and then read without it.
 SortedRuns::Stats SortedRuns::GetStats() const {
   std::shared_ptr<const RunList> all;
   {

@@ -21,6 +21,7 @@ constexpr uint64_t kStepsPerStop = 1 << 8;
 
 }  // namespace
 
+// Every region begins with an empty tree of layer 1, so Find returns End() and StartBefore the head.
 TallIndex::TallIndex(const BraidedList& list) : list_(list), regions_(list.regions().count()) {
   for (uint32_t region = 0; region < regions_.size(); ++region) regions_[region].region = list.regions().ListRegion(region);
 }
@@ -192,6 +193,7 @@ uint64_t TallIndex::FirstAmongEqual(const IndexTree& nodes, uint64_t first, cons
   return nodes.Normalize(low + 1);
 }
 
+// A tree that several regions use is counted once.
 uint64_t TallIndex::bytes() const {
   uint64_t sum = 0;
   for (const Tree& tree : regions_) sum += tree.nodes.bytes();
