@@ -25,7 +25,7 @@ void FlushLine(uint8_t* line) { asm volatile("clwb %0" : "+m"(*line)); }
 void Fence() { asm volatile("sfence" ::: "memory"); }
 
 // Returns the nanoseconds that kAppends appends take. Each append does what a put does: a locked instruction, the stores, and a
-// fence. The cached method also prefetches a later line for writing, as LogWriter's caller does.
+// fence. The cached method also prefetches a later line for writing, as a put does.
 template <class Append>
 double Measure(uint8_t* lines, const Append& append) {
   uint64_t counter = 0;

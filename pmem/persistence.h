@@ -8,10 +8,10 @@
 // USE        A structure with fields and one word that makes them count, the pattern of every commit point here:
 //
 //              entry->value = value;                                      // P1 the fields
-//              persistence->Flush(entry, sizeof(*entry));
+//              persistence->Flush(entry, sizeof(*entry));                 // starts their write-back
 //              if (!persistence->Drain()) return persistence->error();    // ORDER: the fields before the word
 //              StoreRelease(&entry->word, Checked(value));                // P2 the commit point, one 8-byte store
-//              persistence->Flush(&entry->word, sizeof(uint64_t));
+//              persistence->Flush(&entry->word, sizeof(uint64_t));        // starts its write-back
 //              if (!persistence->Drain()) return persistence->error();    // the change is durable
 //
 //            A crash before P2 is durable leaves the old word, whatever the fields have. A crash after P2 leaves the new state.

@@ -131,8 +131,8 @@ Status ReplaceSmallFile(const std::string& directory, const std::string& name, s
   return SyncDirectory(directory);
 }
 
-// The sync of the file after the rename commits both in the file system's journal. After an error no file of either name
-// remains.
+// The sync of the file after the rename commits both in the file system's journal. If that sync or an earlier step fails, both
+// names are removed.
 Status CreateSmallFile(const std::string& directory, const std::string& name, std::string_view contents) {
   const std::string path = JoinPath(directory, name);
   const std::string temporary = path + ".tmp";

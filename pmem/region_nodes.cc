@@ -68,8 +68,7 @@ RegionNodes::RegionNodes(const NumaTopology& topology, std::vector<RegionPlace> 
   }
 }
 
-// The lines are also the value of a property of the database, so their format is stable: "name=value" pairs, and a sentence for
-// each shared device.
+// The lines are also the value of a property of the database: "name=value" pairs, and a sentence for each shared device.
 std::string RegionNodes::ToString() const {
   std::string text;
   for (uint32_t region = 0; region < places_.size(); ++region) {

@@ -70,7 +70,7 @@ class Replayer {
  private:
   using FamiliesFound = std::vector<std::vector<Found>>;  // by family
 
-  // Step 2, for one thread. After an error of another thread it continues: a scan has no lasting effect.
+  // Step 2, for one thread. After an error of another thread it continues; the run then ends with the error.
   void ScanSegments(uint32_t thread) {
     for (size_t i = next_segment_.fetch_add(1); i < segments_.size(); i = next_segment_.fetch_add(1)) {
       Segment* segment = segments_[i];

@@ -41,8 +41,8 @@ static_assert(sizeof(SkipListHead) <= LevelPlace::kBytes);
 // Thread safety: immutable, except that a merge changes the words of the list.
 class BraidedSkipList final : public OrderedLevel {
  public:
-  // Persists empty heads. A crash before the MANIFEST lists the family leaves heads that the next creation of the family
-  // overwrites. NoSpace: the objects cannot be allocated. REQUIRES: the MANIFEST does not list the family yet.
+  // Persists empty heads. NoSpace: the objects cannot be allocated. REQUIRES: the MANIFEST does not list the family yet, so a
+  // crash leaves heads that nothing reads.
   static Status Create(RegionSet* regions, const LevelPlace& place = {});
   // Opens the list without an index. Corruption: a head is missing or has no magic.
   static Status Open(const RegionSet* regions, const KeyOrder* order, std::shared_ptr<const BraidedSkipList>* result,

@@ -18,7 +18,7 @@ namespace braiddb {
 // costs a wrong prefetch. `list_at(size_t i)` returns the i-th of `count` lists. Thread-safe, as reads of a list are.
 template <class ListAt>
 void FetchPaths(size_t count, const ListAt& list_at, const SearchKey& target) {
-  constexpr size_t kSideBySide = 16;   // paths that advance together; more would not overlap more cache misses
+  constexpr size_t kSideBySide = 16;   // paths that advance together
   constexpr uint32_t kMostSteps = 64;  // bounds the work on a damaged list or one with few upper layers
   // The position of one search: a tower before the target, and the next node on the layer.
   struct Path {

@@ -55,9 +55,10 @@ class ListSpan {
   const LogEntry* operator[](size_t i) const { return entries_[i]; }
 
  private:
-  static constexpr uint64_t kFirst = 16;                    // wanted entries of a first span
-  static constexpr uint64_t kMost = 64;                     // wanted entries of the largest span
-  static constexpr size_t kMostLanes = kMost / kBranching;  // nodes of the lowest indexed layer are kBranching entries apart
+  static constexpr uint64_t kFirst = 16;  // wanted entries of a first span
+  static constexpr uint64_t kMost = 64;   // wanted entries of the largest span
+  static constexpr size_t kMostLanes =
+      kMost / kBranching;  // nodes of the lowest indexed layer are about kBranching entries apart, or more
   static constexpr uint64_t kUnknown = UINT64_MAX;
 
   // One walk.

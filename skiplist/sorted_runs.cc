@@ -83,7 +83,7 @@ size_t RunList::FindRun(const KeyOrder& order, const SearchKey& target) const {
 
 // ---- Creating and opening
 
-// CRASH  before the persist: the MANIFEST does not list the family, and the next creation overwrites the root.
+// CRASH  before the persist: the MANIFEST does not list the family yet, so nothing reads the root.
 Status SortedRuns::Create(RegionSet* regions, const LevelPlace& place) {
   void* object = nullptr;
   if (Status status = place.Take(regions, 0, sizeof(RunsRoot), &object); !status.ok()) return status;
