@@ -1,4 +1,4 @@
-// CheckDatabase: the steps of a check, and what they have to agree on.
+// CheckDatabase: the steps of a check, and the comparison of their results.
 #include "braiddb/check.h"
 
 #include <fcntl.h>
@@ -10,15 +10,18 @@
 #include "check/media.h"
 #include "check/segment_check.h"
 #include "pmem/device_record.h"
+#include "util/check.h"
 #include "util/comparator_name.h"
 #include "util/file.h"
 
 namespace braiddb {
 namespace {
 
-// Each entry that counts is in exactly one list. [CC-3] [CC-4]
+// Compares the entries that count in each segment with the entries that the lists have reached: each entry that counts must be
+// in exactly one list. [CC-3] [CC-4]
 void CompareContents(const Media& media, const std::vector<SegmentContents>& contents, const std::vector<EntrySet>& reached,
                      Findings* findings) {
+  BRAIDDB_DCHECK(contents.size() == media.segments().size() && reached.size() == contents.size());
   for (size_t i = 0; i < contents.size(); ++i) {
     if (contents[i].live == reached[i]) continue;
     findings->Add("the lists have " + std::to_string(reached[i].count) + " entries of a segment in which " +
@@ -28,6 +31,7 @@ void CompareContents(const Media& media, const std::vector<SegmentContents>& con
   }
 }
 
+// Fills the counts of the report.
 void CountSegments(const Media& media, const std::vector<SegmentContents>& contents, CheckReport* report) {
   report->regions = media.regions();
   report->families = media.families().size();
@@ -47,6 +51,7 @@ void CountSegments(const Media& media, const std::vector<SegmentContents>& conte
   }
 }
 
+// Calls `visit` for each region whose files exist. Ends at the first error.
 Status ForEachRegion(const Media& media, const std::function<Status(RegionDevices*, const std::string& directory)>& visit) {
   for (uint32_t region = 0; region < media.regions(); ++region) {
     if (media.image(region) == nullptr) continue;
@@ -57,6 +62,7 @@ Status ForEachRegion(const Media& media, const std::function<Status(RegionDevice
   return Status::OK();
 }
 
+// Adds a finding for each region whose last session may have lost flushed stores (device_record.h).
 Status FindUnsafeShutdowns(const Media& media, Findings* findings) {
   return ForEachRegion(media, [&](RegionDevices* devices, const std::string& directory) {
     std::string what;
@@ -74,7 +80,7 @@ Status FindUnsafeShutdowns(const Media& media, Findings* findings) {
 
 Status LockForReading(const std::string& path, posix::Fd* lock) {
   posix::Fd fd(OpenOwnFile(path + "/LOCK", O_RDONLY, true), true);
-  if (!fd.valid()) return Status::OK();  // its regions have locks of their own
+  if (!fd.valid()) return Status::OK();  // without the file, the locks of the regions' directories exclude an open
   if (LockFile(fd.get(), LOCK_SH) != 0)
     return Status::Busy("the database in " + path + " is open; close it in the process that has it open");
   *lock = std::move(fd);
@@ -104,6 +110,9 @@ Status ChooseOrders(const CheckOptions& options, const Media& media, std::vector
   return Status::OK();
 }
 
+// STEPS  1 load the media  2 choose the comparators  3 read the segments, entry by entry  4 if the MANIFEST is sound, follow
+//        the lists 5 compare both  6 look for unsafe shutdowns, or acknowledge them. Damage is a finding; an error means that
+//        the check could not be made.
 Status CheckFiles(const CheckOptions& options, const std::string& path, CheckReport* report) {
   *report = CheckReport();
   Findings findings(report);

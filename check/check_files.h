@@ -1,4 +1,4 @@
-// CheckFiles: CheckDatabase for a caller who holds the database's lock already.
+// CheckFiles: CheckDatabase for a caller that holds the database's lock already.
 #pragma once
 
 #include <string>
@@ -13,12 +13,14 @@ namespace braiddb {
 
 Status CheckFiles(const CheckOptions& options, const std::string& path, CheckReport* report);
 
-// Keeps others from opening the database, as far as a lock can that changes no file. Busy if it is open.
+// Takes a shared lock of the database's file LOCK, which excludes opens to write. Does nothing if the file does not exist.
+// Busy: the database is open. `lock` holds the lock until its destruction.
 Status LockForReading(const std::string& path, posix::Fd* lock);
 
-// One of the options or a built-in one, whichever has the name that the MANIFEST gives for the family; NotSupported if none has.
+// Finds the comparator with the name that the MANIFEST has for the family, among the options' and the built-in ones.
+// NotSupported: none has the name.
 Status ChooseComparator(const CheckOptions& options, const MediaFamily& family, const Comparator** result);
-// Of each of media.families().
+// Sets *orders to the key order of each of media.families(). Errors as of ChooseComparator.
 Status ChooseOrders(const CheckOptions& options, const Media& media, std::vector<KeyOrder>* orders);
 
 }  // namespace braiddb

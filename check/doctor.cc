@@ -25,8 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kFewOpenFiles = 1024;
-constexpr uint64_t kTooFewOpenFiles = 64;
+constexpr uint64_t kFewOpenFiles = 1024;   // a lower limit of open files is a note
+constexpr uint64_t kTooFewOpenFiles = 64;  // a lower limit of open files needs a change
 
 std::string FirstLine(const std::string& file) {
   std::ifstream in(file);
@@ -37,13 +37,14 @@ std::string FirstLine(const std::string& file) {
 
 std::string MiB(uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
-// "always [madvise] never": what is chosen.
+// Returns the chosen word of a setting in /sys, such as madvise in "always [madvise] never".
 std::string Chosen(const std::string& line) {
   const size_t begin = line.find('['), end = line.find(']');
   return begin == std::string::npos || end == std::string::npos ? line : line.substr(begin + 1, end - begin - 1);
 }
 
-// A file without a name, so that nothing is left whatever happens.
+// Maps a new file with MAP_SYNC. The file has no name (O_TMPFILE), or loses it at once, so that it is removed even if the
+// process is killed.
 int TryMapSync(const std::string& directory) {
   posix::Fd fd(open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!fd.valid() && (errno == EOPNOTSUPP || errno == EISDIR)) {
@@ -59,6 +60,7 @@ int TryMapSync(const std::string& directory) {
   return 0;
 }
 
+// Makes one diagnosis. Each method examines one topic and adds its findings.
 class Doctor {
  public:
   Doctor(const DoctorOptions& options, Diagnosis* diagnosis) : options_(options), diagnosis_(diagnosis) {}
@@ -94,7 +96,7 @@ class Doctor {
   uint64_t capacity_bytes_ = 0;
 };
 
-// The path itself, or the nearest one above it that exists.
+// Sets `examined` to the path, or to its nearest parent that exists, and finds the device.
 Status Doctor::FindExamined() {
   std::error_code error;
   fs::path at = fs::absolute(diagnosis_->path, error);
@@ -130,12 +132,15 @@ Status Doctor::Examine() {
   return Status::OK();
 }
 
+// Returns true if all bottom devices are block devices of persistent memory.
 bool Doctor::IsPersistentMemory() const {
   const auto& bottom = diagnosis_->device.bottom;
   const auto is_pmem = [](const std::string& directory) { return fs::path(directory).filename().string().starts_with("pmem"); };
   return !bottom.empty() && std::all_of(bottom.begin(), bottom.end(), is_pmem);
 }
 
+// A file system without DAX: tells a disk from persistent memory that is mounted or configured without DAX. Names of block
+// devices in sector mode end with an 's'.
 void Doctor::ExaminePlainDisk() {
   const std::string& name = diagnosis_->device.name;
   if (!IsPersistentMemory()) {
@@ -192,6 +197,8 @@ void Doctor::ExamineAccess() {
       "run as its owner, or give the user write permission");
 }
 
+// Only a trial mapping tells whether the kernel grants MAP_SYNC. EOPNOTSUPP and EINVAL are refusals; another errno is a problem
+// of the file.
 void Doctor::ExamineMapSync() {
   const DeviceKind kind = diagnosis_->device.kind;
   if (!may_write_) return Add(DoctorLevel::kGood, "map_sync", "not tried, since no file can be made there");
@@ -208,7 +215,7 @@ void Doctor::ExamineMapSync() {
       "use ext4 or xfs on a namespace of mode fsdax; others, such as virtiofs, cannot promise that flushed lines are durable");
 }
 
-// As PMDK decides it: the caches of all regions are flushed at power failure, or lines are flushed one by one.
+// Decides as PMDK does: eADR counts only if the persistence domain of all regions of persistent memory includes the CPU caches.
 void Doctor::ExamineFlushing() {
   const DeviceKind kind = diagnosis_->device.kind;
   PersistMode& mode = diagnosis_->persist_mode;
@@ -256,7 +263,8 @@ void Doctor::ExamineNode() {
   }
 }
 
-// The region of persistent memory above a device lists the modules that it is made of: "nmem0,0,17179869184,0".
+// Lists the modules' counts of unsafe shutdowns, and the modules with flags of the firmware. The region above a device lists
+// its modules in the files mappingN, such as "nmem0,0,17179869184,0".
 void Doctor::ExamineShutdowns() {
   const DeviceKind kind = diagnosis_->device.kind;
   if (kind != DeviceKind::kDax && kind != DeviceKind::kDeviceDax) return;
@@ -295,6 +303,7 @@ void Doctor::ExamineHugePages() {
   Add(DoctorLevel::kGood, "huge_pages", "of files in memory: " + (shared.empty() ? "not there" : shared));
 }
 
+// A region begins with one part; a dax device is taken as a whole.
 void Doctor::ExamineSpace() {
   diagnosis_->first_part_bytes = kSmallPartBytes;
   if (diagnosis_->device.kind == DeviceKind::kDeviceDax) {
@@ -315,6 +324,7 @@ void Doctor::ExamineSpace() {
       "free space there");
 }
 
+// Open files, locked memory and address space. Each region reserves address space for the capacity of its file system.
 void Doctor::ExamineLimits() {
   const auto limit = [](auto which) {
     rlimit value{};
@@ -341,6 +351,7 @@ void Doctor::ExamineLimits() {
       "raise it with ulimit -v, or set Options::max_region_size to what the data needs");
 }
 
+// Adds the finding that says how a database there would work.
 void Doctor::Conclude() {
   const Device& device = diagnosis_->device;
   if (is_file_ && device.kind != DeviceKind::kDeviceDax) return;

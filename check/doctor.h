@@ -1,4 +1,7 @@
-// Doctor: what a path is worth as a place for a database, and what to change there. Reads /proc and /sys; leaves no file behind.
+// Doctor: examines a path as a place for a database, and advises what to change. Reads /proc and /sys; leaves no file behind.
+//
+// EXAMINED  Media and mount, permissions, MAP_SYNC, the way stores become durable, NUMA node, unsafe shutdowns, huge pages,
+//           free space, limits of the process. Each result is a finding with a topic and a level.
 #pragma once
 
 #include <cstdint>
@@ -13,41 +16,46 @@
 namespace braiddb {
 
 enum class DoctorLevel : uint8_t {
-  kGood,    // as it should be, or a fact
-  kNote,    // a database works; `advice` says what would be better
-  kChange,  // a database there does not work, or not as promised, unless `advice` is followed
+  kGood,    // right, or a fact
+  kNote,    // a database works; `advice` names an improvement
+  kChange,  // a database does not work there, or not as promised, unless the user follows `advice`
 };
 
+// One result of an examination.
 struct DoctorFinding {
   DoctorLevel level = DoctorLevel::kGood;
   std::string topic;  // "media", "mount", "map_sync", …
   std::string what;
-  std::string advice;  // empty if nothing is to be changed
+  std::string advice;  // empty for kGood
 };
 
+// The result of Diagnose.
 struct Diagnosis {
-  std::string path;      // as it was given
-  std::string examined;  // the same, absolute; or the nearest directory above it that exists
+  std::string path;      // the path as it was given
+  std::string examined;  // its absolute path, or the nearest parent that exists
   Device device;
-  PersistMode persist_mode = PersistMode::kPage;  // of a database there
-  uint64_t first_part_bytes = 0;                  // of each of its regions; of devdax all of the device
+  PersistMode persist_mode = PersistMode::kPage;  // the mode that kAuto resolves to for a database there
+  uint64_t first_part_bytes = 0;                  // first size of each region; on a dax device all of it
   uint64_t available_bytes = 0;
   std::vector<DoctorFinding> findings;
 
+  // Returns true if a finding has the level kChange.
   bool needs_change() const;
 };
 
 struct DoctorOptions {
-  // Stands before /proc, /sys and /dev.
+  // Prefix of /proc, /sys and /dev, for tests; empty for the system's own.
   std::string system_root;
-  // Maps a new file of the directory with MAP_SYNC, and removes it: 0, or the errno of what failed. Null: does so.
+  // Maps a new file of the directory with MAP_SYNC and removes it. Returns 0 or an errno. Null: the Doctor's own function does
+  // so.
   std::function<int(const std::string& directory)> try_map_sync;
 };
 
-// IOError: the path, or the system, cannot be looked at. A path that does not exist is no error.
+// Examines `path` and fills *diagnosis. A path that does not exist is no error: its nearest parent is examined.
+// InvalidArgument: the path is empty. IOError: the path, or the list of mounts, cannot be read. Thread-safe.
 Status Diagnose(const std::string& path, const DoctorOptions& options, Diagnosis* diagnosis);
 
-// "good", "note" or "change".
+// Returns "good", "note" or "change".
 const char* NameOf(DoctorLevel level);
 
 }  // namespace braiddb

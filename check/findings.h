@@ -1,18 +1,22 @@
-// Findings: collects what a check finds.
+// Findings: collects the findings of a check in its report.
 #pragma once
 
 #include <string>
 
 #include "braiddb/check.h"
+#include "util/check.h"
 
 namespace braiddb {
 
 inline constexpr char kRestoreAdvice[] = "restore the database from a copy, or save what is intact with `braiddb repair`";
 
+// Keeps the first CheckReport::kMaxFindings findings, and counts the others. Thread safety: one thread at a time.
 class Findings {
  public:
-  explicit Findings(CheckReport* report) : report_(report) {}
+  // `report` must outlive the object.
+  explicit Findings(CheckReport* report) : report_(report) { BRAIDDB_DCHECK(report != nullptr); }
 
+  // Adds a damage. `what`: the damage. `where`: file and byte, or structure. `advice`: what a user can do.
   void Add(std::string what, std::string where, std::string advice = kRestoreAdvice) {
     if (report_->findings.size() == CheckReport::kMaxFindings) {
       ++report_->more_findings;

@@ -9,25 +9,28 @@
 #include "braiddb/column_family.h"
 #include "check/tree_check.h"
 #include "log/log_reader.h"
+#include "util/check.h"
 
 namespace braiddb {
 namespace {
 
-// The bits of a next word that are neither address nor mark.
+// The bits of a next word that are neither address nor mark; always 0.
 constexpr uint64_t kUnusedBits = LogEntry::kTagBits & ~LogEntry::kMarks;
 
+// Follows one braided list along the bottom layer, and checks the upper layers at each entry.
 class ListWalk {
  public:
   struct Limits {
     uint64_t first_sequence = 0;
     uint64_t end_sequence = UINT64_MAX;
-    const LogEntry* until = nullptr;  // entries at or after it belong to the last level by now; null: there is no such entry
-    // Takes the entries: they are being merged into a tree or into runs, and may be marked. Null: they are not.
+    // A merge has moved the entries at or after this one to the last level; null: it has moved none.
+    const LogEntry* until = nullptr;
+    // Receives the entries of a table that is being merged into a tree or into runs, and may be marked. Null: of other lists.
     std::vector<const LogEntry*>* merging = nullptr;
-    const LogEntry* after = nullptr;  // all entries come after it; null: there is no such entry
+    const LogEntry* after = nullptr;  // all entries must be after this one; null: no bound
   };
 
-  // `heads`: kMaxHeight words for each region.
+  // `heads`: the head towers, kMaxHeight words for each region. `name`: the list, for findings.
   ListWalk(const Media& media, uint32_t family, const KeyOrder& order, std::string name, std::vector<uint64_t> heads,
            const Limits& limits, std::vector<EntrySet>* reached, Findings* findings)
       : media_(media),
@@ -40,6 +43,7 @@ class ListWalk {
         findings_(findings),
         previous_(limits.after) {}
 
+  // Walks to the end of the list, or to its first entry that cannot be trusted.
   void Run() {
     uint64_t word = cursors_[0];
     cursors_[0] = 0;
@@ -64,13 +68,14 @@ class ListWalk {
     CheckUpperEnds();
   }
 
-  // The last entry.
+  // Returns the last entry of the walk.
   const LogEntry* last() const { return previous_; }
   uint64_t entries() const { return entries_; }
   uint64_t obsolete() const { return obsolete_; }
   bool broken() const { return broken_; }
 
  private:
+  // Adds a finding. The counts of the list are then not compared.
   void Bad(const std::string& what, const std::string& where) {
     broken_ = true;
     findings_->Add(what, where + ", " + name_);
@@ -86,7 +91,10 @@ class ListWalk {
     return limits_.until != nullptr && CompareEntries(order_, entry, *limits_.until) >= 0;
   }
 
+  // Checks one entry of the bottom layer: marks, sequence number, unused bits, and that each upper layer of its list has
+  // arrived at it.
   void Visit(PmPtr pointer, const LogEntry& entry, size_t segment) {
+    BRAIDDB_DCHECK(segment < reached_->size());
     ++entries_;
     if (limits_.merging != nullptr) limits_.merging->push_back(&entry);
     if (limits_.merging == nullptr || !entry.is_obsolete()) (*reached_)[segment].Add(pointer);
@@ -109,16 +117,16 @@ class ListWalk {
     }
   }
 
-  // What the upper layers lead to behind the last entry of the bottom: nothing, or what has been merged.
+  // Behind the last entry of the bottom layer an upper layer ends, or leads to entries that the merge has moved.
   void CheckUpperEnds() {
     for (size_t i = 0; i < cursors_.size(); ++i) {
       if (cursors_[i] != 0) CheckMerged(cursors_[i], static_cast<uint32_t>(i % kMaxHeight));
     }
   }
 
-  // From where a table has been merged a reader goes on in the last level, by way of entries that the merge dropped: these are
-  // marked dead and lead on as before, on all of their layers. The first that is not dead is in the last level, or the numbers of
-  // entries disagree.
+  // Checks the pointers from a partly merged table into the last level. A reader of the table may pass entries that the merge
+  // has dropped: these are marked dead, and keep their next words on all layers. The first entry that is not dead must be in
+  // the last level; otherwise the counts of entries disagree.
   void CheckMerged(uint64_t first_word, uint32_t first_layer) {
     struct Step {
       uint64_t word;
@@ -150,18 +158,18 @@ class ListWalk {
   const uint32_t family_;
   const KeyOrder& order_;
   const std::string name_;
-  std::vector<uint64_t> cursors_;  // where each upper layer goes on
+  std::vector<uint64_t> cursors_;  // the next word of each upper layer
   const Limits limits_;
   std::vector<EntrySet>* const reached_;
   Findings* const findings_;
   const LogEntry* previous_;
-  std::unordered_set<uint64_t> merged_seen_;  // dropped entries that were followed
+  std::unordered_set<uint64_t> merged_seen_;  // dropped entries that CheckMerged has followed
   uint64_t entries_ = 0;
-  uint64_t obsolete_ = 0;  // not the newest of their key in this list
+  uint64_t obsolete_ = 0;  // entries that are not the newest of their key in this list
   bool broken_ = false;
 };
 
-// Walks all that one family has.
+// Walks the tables and the last level of one family.
 class FamilyWalk {
  public:
   FamilyWalk(const Media& media, const MediaFamily& family, const KeyOrder& order, std::vector<EntrySet>* reached,
@@ -175,7 +183,7 @@ class FamilyWalk {
         reached_(reached),
         findings_(findings) {}
 
-  // `first_sequences`: of each table of the MANIFEST.
+  // `first_sequences`: the smallest sequence number of each table of the MANIFEST (CheckBoundaries).
   void Run(const std::vector<uint64_t>& first_sequences) {
     if (!FindProgress()) return;
     for (size_t i = 0; i < manifest_.tables.size(); ++i) {
@@ -193,7 +201,8 @@ class FamilyWalk {
   const ListCounts& counts() const { return counts_; }
 
  private:
-  // The entry from which on the merging tables have been merged; null if none was.
+  // Sets until_ to the entry from which on the running merge has moved the tables' entries; null if it has moved none. Returns
+  // false if the merge's progress is damaged.
   bool FindProgress() {
     if (!is_merging_ || media_.progress().is_null()) return true;
     size_t segment = 0;
@@ -204,7 +213,7 @@ class FamilyWalk {
     return false;
   }
 
-  // The oldest ones are those that are being merged.
+  // Walks one table. The family's oldest tables, as many as the MANIFEST says, are being merged.
   void WalkTable(const ManifestState::Table& table, uint64_t first_sequence) {
     const bool merging = counts_.tables++ < merging_tables_;
     const bool partly = merging && until_ != nullptr;
@@ -229,7 +238,7 @@ class FamilyWalk {
     counts_.obsolete_entries = walk.obsolete();
   }
 
-  // A run ends between two keys.
+  // Walks the runs of the last level. Each run must begin behind the last key of the run before.
   void WalkRuns() {
     const LogEntry* last = nullptr;
     for (RunRecord* const run : family_.runs) {
@@ -260,7 +269,7 @@ class FamilyWalk {
   const ManifestState& manifest_;
   const MediaFamily& family_;
   const KeyOrder& order_;
-  const bool is_merging_;
+  const bool is_merging_;  // a merge or sweep of this family was running
   const uint32_t merging_tables_;
   const LogEntry* until_ = nullptr;
   std::vector<const LogEntry*> merging_;
@@ -269,7 +278,7 @@ class FamilyWalk {
   ListCounts counts_;
 };
 
-// What the MANIFEST says of families contradicts nothing else that it says.
+// Checks that numbers and names of families are unique, and that the merging family exists.
 void CheckFamilies(const ManifestState& manifest, Findings* findings) {
   std::set<uint64_t> numbers;
   std::set<std::string> names = {kDefaultColumnFamilyName};
@@ -277,7 +286,7 @@ void CheckFamilies(const ManifestState& manifest, Findings* findings) {
     const std::string where = "column family '" + Escaped(family.name) + "' in the MANIFEST";
     if (family.number == 0 || family.number >= manifest.next_id || !numbers.insert(family.number).second)
       findings->Add("the number of a column family contradicts the others", where);
-    // One that was dropped leaves its name to others.
+    // The name of a dropped family may be used again.
     if (family.name.empty() || (!family.dropped && !names.insert(family.name).second))
       findings->Add("a column family without a name of its own", where);
   }
@@ -285,14 +294,15 @@ void CheckFamilies(const ManifestState& manifest, Findings* findings) {
     findings->Add("a merge of a column family that is not there", "MANIFEST");
 }
 
-// Where the sequence numbers of each table begin. Tables that were flushed together have one id and one boundary, and lie side
-// by side, one of each family; those of copies, which have an id in common as well, are older than their family's others.
+// Returns the smallest sequence number that each table may have, and checks the order of ids and boundaries. Tables that were
+// flushed together have one id and one boundary, and are neighbours, at most one of each family. Tables of copies share the id
+// kRelocationId, and are older than the other tables of their family.
 std::vector<uint64_t> CheckBoundaries(const ManifestState& manifest, Findings* findings) {
   std::vector<uint64_t> first_sequences;
   std::map<uint32_t, uint64_t> boundary_of;  // of a family's newest table
   uint64_t id = kRelocationId;
-  uint64_t boundary = 0;  // of the tables with this id; 0: they are of copies
-  uint64_t older = 0;     // of those with the id before
+  uint64_t boundary = 0;  // boundary of the tables with this id; 0: they are tables of copies
+  uint64_t older = 0;     // boundary of the tables with the id before
   for (const ManifestState::Table& table : manifest.tables) {
     uint64_t& of_family = boundary_of[table.family];
     if (table.id != id) older = boundary;
@@ -313,6 +323,7 @@ std::vector<uint64_t> CheckBoundaries(const ManifestState& manifest, Findings* f
 
 std::vector<EntrySet> CheckLists(const Media& media, const std::vector<KeyOrder>& orders, Findings* findings,
                                  std::vector<ListCounts>* counts) {
+  BRAIDDB_DCHECK(media.manifest_is_sound() && orders.size() == media.families().size());
   std::vector<EntrySet> reached(media.segments().size());
   CheckFamilies(media.manifest(), findings);
   const std::vector<uint64_t> first_sequences = CheckBoundaries(media.manifest(), findings);

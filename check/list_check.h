@@ -1,4 +1,4 @@
-// ListCheck: follows the braided lists of the tables, and the last levels.
+// ListCheck: follows the braided lists of all tables, and the last levels.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 namespace braiddb {
 
+// Counts of one family.
 struct ListCounts {
   uint64_t tables = 0;
   uint64_t l0_entries = 0;
@@ -18,16 +19,16 @@ struct ListCounts {
   uint64_t obsolete_entries = 0;
 };
 
-// GOAL   Every list is sorted: keys ascending, of a key the newest first. Every pointer leads to a valid entry in a segment in
-//        use. The layers above the bottom link exactly those entries of their region that are tall enough. No linked entry is
-//        marked dead, none is behind the log boundary, all are of the column family whose list it is. Tables hold the sequence
-//        numbers and as many entries as the MANIFEST says.
-// STEPS  One walk along each bottom list; at each entry the upper layers of its region must have arrived there too.
-//        The tables of a running merge are followed up to the entry from which on they have been merged; where the last level is
-//        an NV-Tree (tree_check.h), to their end: what has been merged is in the tree as well, or marked dead.
-// COST   One visit of each entry; no memory in proportion to the data, but for the tables of such a merge.
-// REQUIRES: the MANIFEST is sound. `orders`, *counts: of each of media.families(); one whose last level is not there is left out.
-// The result has, for each of media.segments(), the entries that some list reached.
+// GOAL   Finds every violation of these rules. A list is sorted: keys ascend, and the newest version of a key is first. A
+//        pointer leads to a valid entry in a segment in use. An upper layer links exactly the entries of its region that are
+//        tall enough. A linked entry is not marked, its sequence number is below the log boundary, and it belongs to the list's
+//        column family. A table has the sequence numbers and the number of entries that the MANIFEST says.
+// STEPS  One walk along each bottom list. At each entry the upper layers of its region must have arrived as well. A table of a
+//        running merge into a list is walked up to the entry from which on it has been merged. With another kind of last level
+//        it is walked to its end, since a merged entry is also in that level, or marked dead (tree_check.h).
+// COST   One visit of each entry. No memory in proportion to the data, except for tables of a merge into a tree or into runs.
+// REQUIRES: the MANIFEST is sound. `orders`, *counts: one element for each of media.families(). A family whose last level is
+// damaged is skipped. The result has, for each of media.segments(), the set of entries that a list has reached.
 std::vector<EntrySet> CheckLists(const Media& media, const std::vector<KeyOrder>& orders, Findings* findings,
                                  std::vector<ListCounts>* counts);
 

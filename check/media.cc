@@ -10,6 +10,7 @@
 #include "pmem/database_file.h"
 #include "pmem/layout_check.h"
 #include "pmem/posix.h"
+#include "util/check.h"
 #include "util/format.h"
 
 namespace braiddb {
@@ -17,7 +18,7 @@ namespace {
 
 constexpr char kPutBack[] = "put the file back, or restore the database from a copy; `braiddb repair` saves what is intact";
 
-// Its merges, that is.
+// Returns true if merges into this kind of last level use the merge journal.
 bool HasJournal(L1Kind kind) { return kind != L1Kind::kNvTree && kind != L1Kind::kSortedRuns; }
 
 template <size_t n>
@@ -49,6 +50,7 @@ Status Media::Load(const std::string& path, const std::vector<std::string>& regi
 
 // ---- Files
 
+// Maps the regions that exist. Their number is that of a sound part list, or else of the directories with parts.
 Status Media::MapRegions(const std::string& path, const std::vector<std::string>& region_paths, Findings* findings) {
   RegionSetOptions where;
   where.database_path = path;
@@ -98,7 +100,9 @@ Status Media::MapRegions(const std::string& path, const std::vector<std::string>
 
 // ---- Root and metadata
 
+// Returns true if the id can name an object of `bytes` bytes in the region's image.
 bool Media::IsObject(uint32_t region, const ObjectId& id, uint64_t bytes) const {
+  BRAIDDB_DCHECK(region < images_.size() && images_[region] != nullptr);
   const RegionImage& image = *images_[region];
   const PoolView pool(image.base(), image.bytes());
   return Complete(region, id).pool == pool.identity() && id.offset % kObjectHeaderBytes == 0 &&
@@ -130,7 +134,8 @@ Status Media::LoadRoot(uint32_t region, Findings* findings) {
   if (root->magic != RegionRoot::kMagic) return damaged("the root has no signature");
   if (!IsKnownRootVersion(root->format_version) && root->checksum == RootChecksum(*root)) {
     return Status::NotSupported(where + " has format version " + std::to_string(root->format_version) +
-                                ", this program knows version " + std::to_string(kRootFormatVersion));
+                                ", this program knows version " + std::to_string(kRootFormatVersion) +
+                                "; use the BraidDB that wrote it");
   }
   if (!IsKnownRootVersion(root->format_version) || !IsRootSound(*root)) return damaged("the checksum of the root is wrong");
   if (root->region != region || root->region_count != regions() ||
@@ -169,7 +174,7 @@ uint8_t* Media::Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes) co
   return images_[region]->base() + AlignToLine(root->metadata[index].offset);
 }
 
-// ---- What is above pmem/
+// ---- Structures of other folders
 
 Status Media::LoadManifest(Findings* findings) {
   if (images_[0] == nullptr || roots_[0] == nullptr) return Status::OK();
@@ -211,7 +216,7 @@ void Media::ListFamilies() {
   if (merging != families_.end()) merging_family_ = &*merging;
 }
 
-// A journal is there from the first braided skiplist on.
+// The journal exists as soon as the database has had a braided skiplist.
 void Media::LoadLevels(Findings* findings) {
   uint64_t bytes = 0;
   const bool has_lists =
@@ -233,7 +238,7 @@ bool Media::lists_are_there() const {
          std::all_of(families_.begin(), families_.end(), [](const MediaFamily& family) { return family.level_is_there; });
 }
 
-// Null if there are not so many bytes.
+// Returns the family's place in its metadata object; null if the object is too small.
 const uint8_t* Media::FindPlace(const MediaFamily& family, uint32_t region, uint64_t bytes) const {
   const LevelPlace place{family.id, family.number};
   uint64_t all = 0;
@@ -251,7 +256,7 @@ bool Media::LoadTreeRoot(MediaFamily* family, Findings* findings) const {
   return true;
 }
 
-// Every segment of a run is one that may hold entries from then on.
+// Follows the links of the runs. The segments of each run that is found may then have entries that count (run_bytes).
 bool Media::LoadRuns(MediaFamily* family, Findings* findings) {
   const auto damaged = [&](const char* what, PmPtr where) {
     findings->Add(what, (where ? Place(where) : "region 0") + ", last level" + family->suffix());
@@ -281,7 +286,7 @@ bool Media::LoadRuns(MediaFamily* family, Findings* findings) {
   }
 }
 
-// The kIndex segment that has this place; null if there is none.
+// Returns the kIndex segment that contains p; null if there is none.
 MediaSegment* Media::SegmentAround(PmPtr p) {
   auto it = std::upper_bound(segments_.begin(), segments_.end(), p.raw(),
                              [](uint64_t raw, const MediaSegment& segment) { return raw < segment.start().raw(); });
@@ -291,7 +296,7 @@ MediaSegment* Media::SegmentAround(PmPtr p) {
   return inside && it->state == SegmentState::kIndex ? &*it : nullptr;
 }
 
-// False if one is not there, or another run's.
+// Enters the run in its segments. Returns false if a segment is missing or belongs to another run.
 bool Media::TakeRunSegments(RunRecord* record) {
   for (uint32_t i = 0; i < record->segments; ++i) {
     const RunSegment& listed = SegmentsOf(record)[i];
@@ -328,7 +333,8 @@ bool Media::LoadHeads(MediaFamily* family, Findings* findings) const {
   return sound;
 }
 
-// Others write no batches.
+// Does the newest batch of an interrupted merge again, in the private mapping. Merges into trees and runs write no batches, so
+// their journal may have old ones only.
 bool Media::RedoJournal(Findings* findings) {
   uint64_t bytes = 0;
   const uint8_t* object = Metadata(0, MetadataSlot::kMergeJournal, &bytes);

@@ -1,10 +1,12 @@
-// Media: all that is on the media of a database that is not open, found without PMDK and without trust.
+// Media: the structures of a database that is not open, read from its files without PMDK and without trust.
 //
-// GOAL   One picture for those who verify, print and salvage. Every pointer is checked before it is followed.
-// STEPS  1 map the files of each region privately  2 root and metadata  3 segment directories  4 MANIFEST  5 the journal: do the
-//        newest batch of an interrupted merge again, in the private mapping only  6 of each column family the heads of its last
-//        level, the root of its NV-Tree, or the records of its runs.
-// What is damaged is a finding and is then missing here: whoever goes on looks at what is there.
+// GOAL   One view of the media for check, dump and repair. Every pointer is checked before it is followed.
+// STEPS  1 map the files of each region privately  2 find root and metadata objects  3 read the segment directories  4 read the
+//        MANIFEST  5 do the newest journal batch of an interrupted merge again, in the private mapping only  6 find, for each
+//        column family, the heads of its last level, the root of its NV-Tree, or the records of its runs.
+// DAMAGE A damaged structure is a finding, and is missing in the view. Its users continue with the other structures.
+// CRASH  A state that a crash may leave is no finding: a pending redo log of PMDK, an allocation that was cut short, a merge in
+//        progress.
 #pragma once
 
 #include <cstdint>
@@ -29,26 +31,26 @@
 
 namespace braiddb {
 
-// A segment as its descriptor says, which is intact.
+// A segment with an intact descriptor.
 struct MediaSegment {
   uint32_t region = 0;
   SegmentState state = SegmentState::kUnused;
   uint64_t chunks = 0;
-  uint64_t object = 0;  // offset of the pool object
-  uint64_t data = 0;    // offset of the first entry
+  uint64_t object = 0;  // offset of the pool object, from the start of the pool
+  uint64_t data = 0;    // offset of the first entry, from the start of the pool
   uint64_t capacity = 0;
   uint64_t generation = 0;
   uint64_t entry_seed = 0;
   uint64_t sealed_bytes = 0;
   uint64_t sealed_last_sequence = 0;
-  uint64_t run_bytes = 0;  // of a sorted run: bytes of entries
+  uint64_t run_bytes = 0;  // if a sorted run has the segment: its bytes of entries; else 0
 
   bool used() const { return IsUsed(state); }
-  // Entries that may count: of the log, or copies in a run that is there.
+  // Returns true if the segment may have entries that count: log entries, or copies of a run that was found.
   bool holds_log() const {
     return run_bytes != 0 || state == SegmentState::kOpen || state == SegmentState::kSealed || state == SegmentState::kCopies;
   }
-  // Bytes that may hold entries, or what an index keeps there.
+  // Returns the bytes that may have entries, or data of a last level.
   uint64_t limit() const {
     if (run_bytes != 0) return run_bytes;
     return state == SegmentState::kSealed ? sealed_bytes : capacity;
@@ -56,36 +58,37 @@ struct MediaSegment {
   PmPtr start() const { return PmPtr(region, data); }
 };
 
-// A column family that the MANIFEST lists and nobody has dropped, or the default one.
+// A column family that the MANIFEST lists as not dropped, or the default family.
 struct MediaFamily {
   uint32_t id = 0;
   uint64_t number = 0;
   std::string name;
   std::string comparator;
   L1Kind l1 = L1Kind::kBraidedSkipList;
-  // Of a braided skiplist: its heads, by region, each null if it is damaged. Of an NV-Tree: its root.
+  // A braided skiplist's heads, by region; null if damaged.
   std::vector<const SkipListHead*> heads;
-  const NvTreeRoot* tree_root = nullptr;
-  // Of sorted runs: their records.
+  const NvTreeRoot* tree_root = nullptr;  // an NV-Tree's root; null for other kinds, or if damaged
+  // The records of sorted runs.
   std::vector<RunRecord*> runs = {};
-  // Whether heads and journal, or the root, are sound, so that its lists can be followed.
+  // True if heads and journal, root, or records are sound, so that the last level can be followed.
   bool level_is_there = false;
 
-  // What follows a place to say whose it is: nothing for the default one.
+  // Returns the name of the family for findings; "" for the default family.
   std::string suffix() const { return id == 0 ? "" : ", column family '" + Escaped(name) + "'"; }
 };
 
-// Whether a column family is there.
+// What the MANIFEST says about a family id.
 enum class Listed : uint8_t {
-  kNo,       // entries of it are of one that was dropped, and marked dead
-  kDropped,  // … and may not be marked yet
+  kNo,       // not listed: entries with this id belong to a family that was dropped, and are marked dead
+  kDropped,  // listed as dropped: its entries may not be marked yet
   kYes,
 };
 
 // Thread safety: immutable after Load.
 class Media {
  public:
-  // An error only if nothing can be seen: NotFound, Busy, IOError, NotSupported.
+  // Loads what can be read; adds a finding for each damage. Errors: NotFound, there is no database. Busy, a process has it
+  // open. IOError, the files cannot be read. NotSupported, another format version.
   static Status Load(const std::string& path, const std::vector<std::string>& region_paths, Findings* findings,
                      std::unique_ptr<Media>* result);
 
@@ -94,44 +97,48 @@ class Media {
   const RegionImage* image(uint32_t region) const { return images_[region].get(); }
   // Null if it is damaged.
   const RegionRoot* root(uint32_t region) const { return roots_[region]; }
-  // Of all regions, by place.
+  // The segments of all regions, sorted by address.
   const std::vector<MediaSegment>& segments() const { return segments_; }
   bool directories_are_sound() const { return directories_are_sound_; }
   bool manifest_is_sound() const { return manifest_is_sound_; }
   const ManifestState& manifest() const { return manifest_; }
-  // By id, the default one first. Empty if the MANIFEST is damaged.
+  // Sorted by id, the default family first. Empty if the MANIFEST is damaged.
   const std::vector<MediaFamily>& families() const { return families_; }
-  // Of the default family: a head, or the root of an NV-Tree; null if there is none.
+  // The head or the NV-Tree's root of the default family; null if there is none.
   const SkipListHead* l1_head(uint32_t region) const { return families_.empty() ? nullptr : families_[0].heads[region]; }
   const NvTreeRoot* tree_root() const { return families_.empty() ? nullptr : families_[0].tree_root; }
-  // Of a family that an entry names. While the MANIFEST is damaged: every one may be.
+  // Returns whether a family id is listed; kYes for all ids if the MANIFEST is damaged.
   Listed IsListed(uint32_t family) const { return listed_[family]; }
-  // Whether what kCopies segments hold is in a table: else it is as if they were free.
+  // Returns true if a listed table has the copies in kCopies segments. Otherwise these copies do not count.
   bool copies_count() const { return HasRelocation(manifest_); }
-  // Whether it is where the log was before a copying flush, or a copy of a flush that did not come to its end.
+  // Returns true if a copying flush has replaced the entry by a copy, or if the entry is a copy by an unfinished flush.
   bool IsGarbage(const LogEntry& entry) const {
     const bool is_replayed = entry.sequence() >= manifest_.log_boundary;
     return manifest_.copying_flush && entry.is_copy() == is_replayed;
   }
   uint64_t manifest_generation() const { return manifest_generation_; }
-  // The family of the merge or sweep that was running; null: there was none, or its family was dropped.
+  // The family of the running merge or sweep; null if there is none, or if its family was dropped.
   const MediaFamily* merging_family() const { return merging_family_; }
-  // Of that merge, into a braided skiplist: from this entry on all is merged. Null: nothing is.
+  // For a merge into a braided skiplist: the entry from which on the tables have been merged; null if none was.
   PmPtr progress() const { return progress_; }
-  // Whether the last levels of all families are there, and MANIFEST and directories.
+  // Returns true if MANIFEST, directories and the last levels of all families are sound.
   bool lists_are_there() const;
-  // The object in the slot; null if there is none or it is damaged.
+  // Returns the metadata object in the slot, and its size in *bytes; null if there is none, or if it is damaged.
   uint8_t* Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes) const;
 
+  // Returns the address of p. REQUIRES: Contains(p, bytes that are read).
   template <class T = uint8_t>
   T* Resolve(PmPtr p) const {
     return reinterpret_cast<T*>(images_[p.region()]->base() + p.offset());
   }
+  // Returns true if p is aligned, and [p, p + bytes) lies in the image of its region.
   bool Contains(PmPtr p, uint64_t bytes) const;
-  // The log segment that has this place below its limit; its index, SIZE_MAX if there is none.
+  // Returns the index of the segment that holds_log() and has p below its limit; SIZE_MAX if there is none.
   size_t FindSegment(PmPtr p) const;
-  // The entry at p if its sizes fit the segment, else null. *segment: index of that segment.
+  // Returns the entry at p if its sizes fit its segment; else null. *segment: the index of the segment. The checksum is not
+  // verified.
   LogEntry* EntryAt(PmPtr p, size_t* segment) const;
+  // Returns file and byte of p, for findings.
   std::string Place(PmPtr p) const;
 
  private:

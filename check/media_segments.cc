@@ -1,4 +1,4 @@
-// The part of Media that reads the segment directories and compares them with PMDK's heap.
+// The part of Media that reads the segment directories, and compares them with PMDK's heap.
 #include <algorithm>
 #include <map>
 
@@ -14,11 +14,11 @@ void Media::LoadDirectory(uint32_t region, Findings* findings) {
   const ObjectId* link = &root.directory;
   uint64_t blocks = 0;
   for (; link->offset != 0; ++blocks) {
-    // A damaged offset may lie anywhere, so the address is made only of an offset that lies in the image.
+    // The offset may be damaged, so it is checked before it becomes an address.
     const auto* const block = IsObject(region, *link, sizeof(DirectoryBlock) + kCacheLine)
                                   ? reinterpret_cast<const DirectoryBlock*>(image.base() + AlignToLine(link->offset))
                                   : nullptr;
-    // The number is a part of the tag, so a loop shows.
+    // The tag includes the number of the block, so a cycle is detected.
     if (block == nullptr || block->tag != DirectoryBlockTag(root.database_id, region, blocks, link->offset)) {
       findings->Add("the link to a block of the segment directory is damaged",
                     image.Place(static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(link) - image.base())));
@@ -36,8 +36,8 @@ void Media::LoadDirectory(uint32_t region, Findings* findings) {
   }
 }
 
-// PMDK stores the two words of an id one after the other. A crash in an allocation or a release leaves a redo log that is
-// pending, and may leave the offset without the pool; PMDK finishes both at the next open.
+// Returns the id as PMDK's next open will complete it. PMDK stores the two words of an id one after the other, from a redo log.
+// A crash in between leaves the log pending, and may leave the offset without the pool.
 ObjectId Media::Complete(uint32_t region, const ObjectId& id) const {
   if (id.pool != 0 || id.offset == 0) return id;
   const PoolView pool(images_[region]->base(), images_[region]->bytes());
@@ -58,7 +58,7 @@ void Media::LoadDescriptor(uint32_t region, const SegmentDescriptor& on_media, F
   if (IsUsed(state) && (descriptor.entry_seed != 0) != (roots_[region]->secret != 0))
     return damaged("a seed of entries that is not of this version");
   if (descriptor.object.offset == 0) {
-    // An allocation or a release that was cut short leaves this; open finishes it.
+    // kUnused and kFree without an object: an allocation or a release was cut short, and the next open finishes it.
     if (state != SegmentState::kUnused && state != SegmentState::kFree) damaged("a segment without memory");
     return;
   }
@@ -88,7 +88,7 @@ void Media::LoadDescriptor(uint32_t region, const SegmentDescriptor& on_media, F
   segments_.push_back(segment);
   if (!segment.used()) return;
   const auto& header = *reinterpret_cast<const SegmentHeader*>(image.base() + SegmentHeaderOffset(descriptor));
-  if (HoldsCopies(state) && header.magic == 0) return;  // it was being discarded
+  if (HoldsCopies(state) && header.magic == 0) return;  // a crash has cut a Discard short
   const std::string where = image.Place(SegmentHeaderOffset(descriptor)) + ", segment header";
   if (header.magic != SegmentHeader::kMagic || header.checksum != SegmentHeaderChecksum(header)) {
     findings->Add("a damaged segment header", where);
@@ -112,8 +112,9 @@ void Media::CheckOverlap(Findings* findings) {
   }
 }
 
-// Every stretch of chunks that PMDK counts as given away is a segment, and every segment is such a stretch. Small objects share
-// runs; there it is only looked at whether they are inside one.
+// Checks that every large object of PMDK's heap is a segment with the same chunks, and every segment is such an object. Small
+// objects share runs; they are only checked to lie in a run. With a pending redo log the heap may be of before or after, so it
+// is skipped.
 void Media::CheckHeap(uint32_t region, Findings* findings) const {
   if (roots_[region] == nullptr || !directories_are_sound_) return;
   const RegionImage& image = *images_[region];

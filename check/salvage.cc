@@ -8,6 +8,7 @@
 #include "log/log_reader.h"
 #include "log/range_record.h"
 #include "pmem/layout_check.h"
+#include "util/check.h"
 
 namespace braiddb {
 
@@ -18,7 +19,7 @@ Status Salvage::Scan(const CheckOptions& options, const std::string& path, Repai
   std::unique_ptr<Media> media;
   if (Status status = Media::Load(path, options.region_paths, &findings, &media); !status.ok()) return status;
   report->damage = std::move(check.findings);
-  std::vector<KeyOrder> orders;  // before all else: they may not be known
+  std::vector<KeyOrder> orders;  // before the scan, which would be in vain with an unknown comparator
   if (Status status = ChooseOrders(options, *media, &orders); !status.ok()) return status;
   for (uint32_t region = 0; region < media->regions(); ++region) {
     const RegionImage* const image = media->image(region);
@@ -49,12 +50,13 @@ Status Salvage::Scan(const CheckOptions& options, const std::string& path, Repai
 std::vector<Salvage::Stretch> Salvage::FindStretches() const {
   std::vector<Stretch> stretches;
   for (const MediaSegment& segment : media_->segments()) {
-    // What was copied and not yet sealed is also where it was.
+    // The originals of copies in an unsealed segment still exist.
     if (!segment.holds_log() || segment.state == SegmentState::kCopies) continue;
     const bool is_whole = segment.state == SegmentState::kSealed || segment.run_bytes != 0;
     stretches.push_back({segment.start(), segment.entry_seed, segment.limit(), is_whole});
   }
-  // With a run that is not found, what may be one is looked at: also those that had been replaced, and not been released yet.
+  // If a run was not found, every kIndex segment may belong to it. Segments of replaced runs that were not released yet are
+  // read as well.
   const auto& families = media_->families();
   const bool runs_are_found =
       media_->manifest_is_sound() && std::all_of(families.begin(), families.end(), [](const MediaFamily& family) {
@@ -71,14 +73,15 @@ std::vector<Salvage::Stretch> Salvage::FindStretches() const {
   return stretches;
 }
 
-// Segments that no intact descriptor tells of. One that was released since holds only entries that are marked dead. What looks
-// like a header inside of a segment that is known is a part of a value: its writer must not decide what is in the log.
+// Finds segments without an intact descriptor by their headers. A segment that was released has only entries that are marked
+// dead. Bytes inside a known segment that look like a header belong to a user's value, so known segments are skipped. The mark
+// of a header, which is seeded with the database's secret, cannot be forged.
 void Salvage::FindHeaders(uint32_t region, std::vector<Stretch>* stretches) const {
   std::map<uint64_t, uint64_t> known;  // from the first byte of data to the end of it
   for (const MediaSegment& segment : media_->segments()) {
     if (segment.region == region && segment.used()) known[segment.data] = segment.data + segment.capacity;
   }
-  const RegionRoot* root = nullptr;  // of any region: all have the same secret. Without it nobody can tell a header from a value
+  const RegionRoot* root = nullptr;  // of any region, since all have the same secret; without a root, marks cannot be verified
   for (uint32_t i = 0; i < media_->regions() && root == nullptr; ++i) {
     if (media_->image(i) != nullptr) root = media_->root(i);
   }
@@ -99,6 +102,8 @@ void Salvage::FindHeaders(uint32_t region, std::vector<Stretch>* stretches) cons
 
 // ---- Entries
 
+// STEPS  1 keep the valid entries  2 behind them, search for the next valid entry, and count the bytes in between as lost  3 if
+//        that entry belongs to a batch whose beginning is lost, skip the batch  4 continue with 1.
 void Salvage::ScanStretch(const Stretch& stretch) {
   uint8_t* const data = media_->Resolve(stretch.start);
   uint64_t start = 0;
@@ -108,12 +113,12 @@ void Salvage::ScanStretch(const Stretch& stretch) {
     const uint64_t end = NextEntryOffset(reader.end());
     const uint64_t next = reader.FindValid(end);
     if (next == UINT64_MAX) {
-      // Elsewhere nothing says how far the entries went.
+      // Only a sealed range is known to have had entries up to its limit.
       if (stretch.sealed && reader.end() != stretch.limit) Lose(stretch, reader.end(), stretch.limit);
       return;
     }
     if (next != end) Lose(stretch, end, next);
-    // What begins with a member of a batch and is not a whole batch, or comes behind damage, has lost its beginning.
+    // Behind damage, or at an incomplete batch, a batch member has lost the beginning of its batch.
     start = next;
     const auto* entry = reinterpret_cast<const LogEntry*>(data + next);
     if (entry->is_batch_member()) start = SkipBrokenBatch(stretch, next);
@@ -134,6 +139,7 @@ uint64_t Salvage::SkipBrokenBatch(const Stretch& stretch, uint64_t offset) {
 }
 
 void Salvage::Lose(const Stretch& stretch, uint64_t begin, uint64_t end) {
+  BRAIDDB_DCHECK(begin < end && end <= stretch.limit);
   ++report_->damaged_stretches;
   report_->damaged_bytes += end - begin;
   report_->lost.push_back(std::to_string(end - begin) + " bytes of log at " + media_->Place(stretch.start + begin));
@@ -212,12 +218,12 @@ void Salvage::ChooseNewest(Family* family) {
     if (a.prefix != b.prefix) return a.prefix < b.prefix;
     return CompareEntries(order, *a.entry, *b.entry) < 0;
   });
-  const LogEntry* last = nullptr;         // that was looked at, of a key
-  std::vector<const LogEntry*> versions;  // to be saved, of this key
-  bool is_applied = false;                // the last one is an operand that is saved, so the next older version counts
-  bool is_hidden = false;                 // the newest is marked obsolete
+  const LogEntry* last = nullptr;         // the last version that was taken
+  std::vector<const LogEntry*> versions;  // versions of this key to save
+  bool is_applied = false;                // `last` is an operand that is saved, so the next older version counts
+  bool is_hidden = false;                 // the newest version is marked obsolete
   bool doubtful = false;
-  bool is_deleted = false;  // the last one, with a range
+  bool is_deleted = false;  // a range tombstone hides `last`
   std::shared_ptr<const RangeTombstones> ranges;
   if (const auto known = ranges_.find(family->id); known != ranges_.end())
     ranges = RangeTombstones::With(nullptr, known->second, order);
@@ -225,7 +231,7 @@ void Salvage::ChooseNewest(Family* family) {
     last = entry;
     is_applied = false;
     is_deleted = ranges != nullptr && ranges->Hides(entry->key(), entry->sequence(), kMaxSequence);
-    if (is_deleted) return;  // and so is all that is older
+    if (is_deleted) return;  // the tombstone hides older versions as well
     is_applied = !entry->is_obsolete() && entry->is_operand();
     if (!entry->is_obsolete() && entry->type() != EntryType::kDelete) versions.push_back(entry);
   };
@@ -235,7 +241,7 @@ void Salvage::ChooseNewest(Family* family) {
       take(entry);
       is_hidden = entry->is_obsolete() && !is_deleted;
       doubtful = false;
-    } else if (last->sequence() == entry->sequence()) {  // one is the other's copy, or what it amounts to
+    } else if (last->sequence() == entry->sequence()) {  // one is a copy of the other, or the put that has replaced an operand
       const bool is_better = last->is_obsolete() || (last->is_operand() && !entry->is_operand());
       if (!is_better || entry->is_obsolete()) continue;
       if (!last->is_obsolete() && is_applied) versions.pop_back();

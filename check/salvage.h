@@ -1,4 +1,4 @@
-// Salvage: the intact log entries of a database that may be damaged, whatever leads to them.
+// Salvage: finds the intact log entries of a database that may be damaged, without following its lists.
 #pragma once
 
 #include <array>
@@ -14,17 +14,22 @@
 
 namespace braiddb {
 
-// GOAL   Of each key of each column family the newest intact version, and what that is applied to; of batches whole ones; and a
-//        list of what was lost.
-// STEPS  1 the segments: as their descriptors say, or, where directories are damaged, wherever a region has a segment header
-//        2 in each, entry after entry; behind a damaged one the next place where an entry is valid  3 of each family sort them,
-//        newest first.
-// Sequence numbers are not saved, so range tombstones are not either: what they hide is left out, and what operands would be
-// applied to beyond one becomes nothing. With a damaged MANIFEST their records are known by their keys.
-// A version that is marked dead is the answer to nothing, but hides what is older: the rest of what made it dead may be gone.
-// With a damaged MANIFEST nothing says how families are called and ordered, and which were dropped.
+// GOAL       For each key of each column family: the newest intact version, and if that is an operand, the older versions to
+//            which it is applied. A batch counts only if it is complete. A list of the losses.
+// STEPS      1 find the segments by their descriptors, or, if directories are damaged, by the segment headers in the regions  2
+//            read each segment entry by entry; behind damage, search for the next valid entry  3 sort the entries of each
+//            family and choose the newest versions.
+// RANGES     Sequence numbers are not saved, so range tombstones cannot be saved. The entries that they hide are skipped, and
+//            an operand is not applied to a hidden version. If the MANIFEST is damaged, tombstones are recognized by their
+//            keys.
+// MARKS      A version that is marked dead is no result, but it hides older versions: the newer version that made it dead may
+//            be lost.
+// FAMILIES   If the MANIFEST is damaged, names, comparators and drops of families are unknown. Each id with entries becomes a
+//            family with a made-up name.
+// COST       DRAM: 16 bytes per entry. One read of each segment; searches behind damage may read bytes again.
 class Salvage {
  public:
+  // Reads the database. Fills report->damage, report->lost and the counts. Errors as of Media::Load and ChooseOrders.
   static Status Scan(const CheckOptions& options, const std::string& path, RepairReport* report,
                      std::unique_ptr<Salvage>* result);
 
@@ -32,22 +37,22 @@ class Salvage {
     uint32_t id = 0;
     std::string name;
     const Comparator* comparator = nullptr;
-    std::optional<L1Kind> l1;  // none: the MANIFEST is damaged
-    // To save, puts and operands, in the order of their keys, the oldest of a key first; they live as long as the Salvage.
+    std::optional<L1Kind> l1;  // none if the MANIFEST is damaged
+    // Puts and operands to save, in key order, the oldest version of a key first. Valid as long as the Salvage.
     std::vector<const LogEntry*> entries;
-    uint64_t keys = 0;  // of these
+    uint64_t keys = 0;  // number of different keys
   };
-  // To make, the default one first.
+  // The families to create, the default family first.
   const std::vector<Family>& families() const { return families_; }
   uint32_t regions() const { return media_->regions(); }
 
  private:
-  // Log space that may hold entries.
+  // A range of log space that may have entries.
   struct Stretch {
     PmPtr start;
     uint64_t entry_seed;
-    uint64_t limit;
-    bool sealed;
+    uint64_t limit;  // bytes
+    bool sealed;     // the range is known to be full of entries
   };
   struct Found {
     uint64_t prefix;
@@ -62,19 +67,20 @@ class Salvage {
   uint64_t SkipBrokenBatch(const Stretch& stretch, uint64_t offset);
   void Lose(const Stretch& stretch, uint64_t begin, uint64_t end);
   void Keep(const LogEntry* entry);
-  // Takes the range tombstones out of what was found, obsolete or not: what they hid then is not to come back.
+  // Moves the range tombstones from found_ to ranges_, obsolete ones as well: the keys that they have hidden must not come
+  // back.
   void FindRanges();
   void ChooseFamilies(const CheckOptions& options, const std::vector<KeyOrder>& orders);
   void GuessFamilies(const CheckOptions& options);
   void ChooseNewest(Family* family);
-  // Takes over what is to be saved of one key, the newest first.
+  // Appends the versions of one key, which are newest first, to the family, oldest first.
   static void Save(std::vector<const LogEntry*>* versions, Family* family);
 
   const std::unique_ptr<Media> media_;
   RepairReport* const report_;
   std::array<std::vector<Found>, kMaxFamilies> found_;
   std::map<uint32_t, std::vector<RangeTombstones::Tombstone>> ranges_;  // by family
-  uint64_t strays_ = 0;                                                 // of families that are not there, and not marked dead
+  uint64_t strays_ = 0;                                                 // entries of unlisted families that are not marked dead
   std::vector<Family> families_;
 };
 

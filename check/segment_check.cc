@@ -8,9 +8,11 @@
 namespace braiddb {
 namespace {
 
-// Far more writes than can lie between two checkpoints.
+// A bound of the sequence numbers behind the boundary, far above the number of writes between two checkpoints.
 constexpr uint64_t kMostUnflushedWrites = uint64_t{1} << 36;
 
+// Checks that the valid prefix of a segment ends where it should: at the sealed size, at the size in the run's record, or where
+// a crash may have cut the last write of an open segment.
 void CheckEnd(const Media& media, const MediaSegment& segment, LogReader& reader, uint64_t last_sequence, Findings* findings) {
   const PmPtr end = segment.start() + reader.end();
   if (segment.state == SegmentState::kCopies) return;
@@ -33,7 +35,8 @@ void CheckEnd(const Media& media, const MediaSegment& segment, LogReader& reader
   }
 }
 
-// Entries of families that the MANIFEST does not list: whoever dropped one has marked them all.
+// Collects entries of unlisted families that are not marked dead: a drop marks all entries before the MANIFEST forgets the
+// family.
 class Strays {
  public:
   void Add(PmPtr place, uint32_t family) {
@@ -55,6 +58,7 @@ class Strays {
   uint32_t family_ = 0;
 };
 
+// Reads and classifies the entries of one segment.
 SegmentContents CheckSegment(const Media& media, const MediaSegment& segment, Findings* findings) {
   SegmentContents contents;
   if (segment.state == SegmentState::kCopies && !media.copies_count()) return contents;

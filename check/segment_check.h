@@ -10,7 +10,7 @@
 
 namespace braiddb {
 
-// A set of entries as two numbers: sets that differ have different ones, but for one case in 2^64.
+// A set of entries, reduced to two numbers. Different sets have equal numbers with a probability of about 2^-64.
 struct EntrySet {
   uint64_t count = 0;
   uint64_t sum = 0;
@@ -24,17 +24,18 @@ struct EntrySet {
   friend bool operator==(const EntrySet&, const EntrySet&) = default;
 };
 
-// What the log of one segment holds.
+// The contents of one segment.
 struct SegmentContents {
-  EntrySet live;           // below the log boundary and not marked: these have to be in a list
-  uint64_t dead = 0;       // below the log boundary, marked dead or moved; and all of families that were dropped
-  uint64_t to_replay = 0;  // behind the log boundary
+  EntrySet live;           // entries below the log boundary that are not marked: each must be in a list
+  uint64_t dead = 0;       // entries below the log boundary that are marked, and all entries of dropped families
+  uint64_t to_replay = 0;  // entries behind the log boundary
 };
 
-// GOAL   All entries are valid; sealed segments hold what their descriptors say; what an open segment holds ends where a crash
-//        may have ended it, and not where something was damaged. Of column families that the MANIFEST does not list there are
-//        only entries that are marked dead, below the log boundary.
-// The result has an element for each of media.segments().
+// GOAL   Finds every violation of these rules. All entries up to a segment's end are valid. A sealed segment has the bytes and
+//        the largest sequence number that its descriptor says. An open segment ends where a crash may have cut a write, and not
+//        at damage. Entries of unlisted column families are marked dead.
+// COST   One read of each segment. `progress` gets the bytes of each segment that was read. The result has an element for each
+// of media.segments().
 std::vector<SegmentContents> CheckSegments(const Media& media, const std::function<void(uint64_t bytes)>& progress,
                                            Findings* findings);
 

@@ -8,10 +8,12 @@
 #include "nvtree/leaf.h"
 #include "nvtree/leaf_space.h"
 #include "nvtree/nv_tree.h"
+#include "util/check.h"
 
 namespace braiddb {
 namespace {
 
+// Follows the leaves of one NV-Tree.
 class TreeWalk {
  public:
   TreeWalk(const Media& media, const MediaFamily& family, const KeyOrder& order, const TreeMerge& merge,
@@ -69,7 +71,7 @@ class TreeWalk {
     findings_->Add(what, where + ", last level" + family_.suffix());
   }
 
-  // Whether the block may be a leaf, and was not taken before.
+  // Returns true if the block lies in a segment of leaves, at a leaf's position, and no link has led to it before.
   bool TakeBlock(PmPtr place) {
     const std::vector<MediaSegment>& segments = media_.segments();
     const auto behind = std::upper_bound(segments.begin(), segments.end(), place.raw(),
@@ -91,6 +93,7 @@ class TreeWalk {
     return true;
   }
 
+  // Checks the live elements of a leaf, in entry order.
   void VisitLeaf(const Leaf& leaf, PmPtr place) {
     live_.clear();
     CollectLive(leaf, leaf_bytes_, &live_);
@@ -137,7 +140,8 @@ class TreeWalk {
     leaves_.back().last = found.entry;
   }
 
-  // Takes the versions of tree and tables together, in entry order.
+  // Receives the versions of tree and merging tables together, in entry order, and decides for each key whether its marks are
+  // right.
   void JudgeMark(const LogEntry& entry) {
     if (newest_ != nullptr && order_.Compare(newest_->key(), entry.key()) == 0) {
       if (entry.sequence() != newest_->sequence()) {
@@ -153,13 +157,14 @@ class TreeWalk {
   }
   void EndKey() {
     if (newest_ == nullptr || !newest_->is_dead()) return;
-    // A sweep has no tables: of a key in several leaves it may have taken the newest versions out already.
+    // A sweep has no tables. It may have removed the newest versions of a key already if the key is in several leaves.
     const bool may_be_first = newest_->type() != EntryType::kPut || !merge_.has_tables || media_.manifest().merge_filters;
     if (may_be_first && !older_is_live_) return;
     findings_->Add("an entry that is marked dead and is its key's newest, or the newest tombstone of one that is not",
                    "last level, or a table that was being merged" + family_.suffix());
   }
 
+  // Compares the image of the inner nodes, which a clean close has written, with the leaves.
   void CheckImage() {
     const auto bad = [this](const char* what) { Bad(what, "inner nodes of the last clean close"); };
     const PmPtr place = LinkTarget(root_.image);
@@ -172,7 +177,7 @@ class TreeWalk {
       return bad("they are damaged");
     }
     if (children.size() != leaves_.size()) return bad("they have another number of leaves than the list");
-    const LogEntry* left = nullptr;  // the last before the leaf
+    const LogEntry* left = nullptr;  // the last entry before the leaf
     for (size_t i = 0; i < leaves_.size(); ++i) {
       const InnerNodes::Child& child = children.all()[i];
       const WalkedLeaf& leaf = leaves_[i];
@@ -182,7 +187,7 @@ class TreeWalk {
       const auto before = [&](const LogEntry* entry) {
         return CompareToSeparator(order_, SearchKey(order_, entry->key(), entry->sequence()), child.low) < 0;
       };
-      // The first range begins before all keys.
+      // The first leaf's range begins before all keys, so it has no border.
       if (i > 0 && left != nullptr && !before(left)) return bad("a border is before a key of the range on its left");
       if (i > 0 && leaf.first != nullptr && before(leaf.first)) return bad("a border is behind a key of its range");
       if (leaf.last != nullptr) left = leaf.last;
@@ -195,14 +200,14 @@ class TreeWalk {
   const TreeMerge& merge_;
   const std::vector<const LogEntry*>& merging_;
   size_t next_merging_ = 0;
-  const LogEntry* newest_ = nullptr;  // of the key whose marks are looked at
+  const LogEntry* newest_ = nullptr;  // newest version of the key in JudgeMark
   bool older_is_live_ = false;
   std::vector<EntrySet>* const reached_;
   Findings* const findings_;
   const NvTreeRoot& root_;
   const uint32_t leaf_bytes_;
-  std::vector<std::vector<bool>> seen_;  // blocks, by segment
-  std::vector<Element> live_;            // of a leaf
+  std::vector<std::vector<bool>> seen_;  // blocks that a link has led to, by segment
+  std::vector<Element> live_;            // elements of the present leaf
   std::vector<Entry> found_;
   std::vector<WalkedLeaf> leaves_;
   const LogEntry* previous_ = nullptr;
@@ -214,6 +219,7 @@ class TreeWalk {
 
 TreeCounts CheckTree(const Media& media, const MediaFamily& family, const KeyOrder& order, const TreeMerge& merge,
                      std::vector<EntrySet>* reached, Findings* findings) {
+  BRAIDDB_DCHECK(family.tree_root != nullptr && reached->size() == media.segments().size());
   TreeWalk walk(media, family, order, merge, reached, findings);
   walk.Run();
   return walk.counts();

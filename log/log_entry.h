@@ -5,23 +5,26 @@
 //     8  tag          u64   sequence number << 8 | flags | type
 //    16  value_size   u32   0 … 2^30
 //    20  shape        u32   bits 0–16 key size (0 … 65536), bits 17–21 height (1 … kMaxHeight), bits 22–31 column family
-//    24  next[height] u64   PmPtr to the successor per layer, 0 = end; low bits of next[0]: 0 dead, a newer version hides the
-//                           entry; 1 moved, a copy with the same sequence number took its place
+//    24  next[height] u64   PmPtr to the successor on each layer, 0 = end; low bits of next[0]: bit 0 dead, a newer version
+//    hides
+//                           the entry; bit 1 moved, a copy with the same sequence number has replaced it
 //     …  key, then value, then zero to seven bytes of padding
-//   PLACEMENT An entry begins where the one before it ended, unless that is more than kLastStart bytes into a cache line; then
-//   it begins at the next line. With 8-byte keys and values nearly every entry is one line, and a search touches one line per
-//   node.
+//   PLACEMENT An entry begins at the end of its predecessor in the segment, or at the next line if the end lies more than
+//   kLastStart bytes into a line. With 8-byte keys and values nearly every entry fits one line, and a search touches one line
+//   per node.
 // COMMIT POINT  All lines of the entry (of a batch: of all its entries) are flushed and one fence has passed.
-// PERSIST ORDER None inside an entry: the checksum covers everything that has to be there.
-// RECOVERY      An entry is valid if and only if its sizes fit the segment and the checksum matches. The checksum is seeded with
-//               a random number of this use of the segment (Segment::entry_seed), so bytes of an earlier use of the space do not
-//               match, whoever chose them. A batch is valid if and only if
-//               its entries follow each other, all but the last carry kMoreFollows, and each is valid. In a segment the valid
-//               entries are a prefix.
-// CONCURRENCY   Everything but next[] is immutable once published. next[] is written by the flush job, then by the one merge
-//               at a time; readers load it with acquire. The writer's next[] is all null.
-// LIFETIME      The bytes are reused only after the entry is marked dead or moved durably, no durable list reaches it, the
-//               MANIFEST no longer lists a table that may contain it, and every reader that may see it has left (epoch).
+// PERSIST ORDER None inside an entry: the checksum covers tag, sizes, key and value. It does not cover next[], which a
+// checkpoint
+//               makes durable later [CC-3].
+// RECOVERY      An entry is valid if and only if its sizes fit the segment and the checksum matches. The checksum is seeded
+//               with a random number of this use of the segment (Segment::entry_seed), so bytes of an earlier use do not match,
+//               even if a user has chosen them. A batch is valid if and only if its entries follow each other, all but the last
+//               carry kMoreFollows, and each is valid. The valid entries of a segment are a prefix of it. [CC-6]
+// CONCURRENCY   A published entry is immutable, except next[]. The flush job stores next[] first, and later one merge at a
+//               time. Readers load next[] with acquire. The writer leaves next[] all null.
+// LIFETIME      The bytes are reused only when all of these hold: the entry is durably marked dead or moved; no durable list
+//               reaches it; the MANIFEST lists no table that may contain it; every reader that may see it has left (epoch).
+//               [CC-7]
 #pragma once
 
 #include <xxhash.h>
@@ -37,21 +40,23 @@
 #include "pmem/pm_ptr.h"
 #include "pmem/region_set.h"
 #include "pmem/segment_allocator.h"
+#include "util/check.h"
 #include "util/mutant.h"
 
 namespace braiddb {
 
-// kMerge: an operand, which is applied to the next older version of its key (ColumnFamilyOptions::merge_operator).
+// The type of an update, in the low bits of the tag. kMerge: an operand, which is applied to the next older version of its key
+// (ColumnFamilyOptions::merge_operator).
 enum class EntryType : uint8_t { kDelete = 0, kPut = 1, kMerge = 2 };
 inline constexpr EntryType kLastEntryType = EntryType::kMerge;
 
-// Column families have the ids below; 0 is the default one.
+// Ids of column families are 0 … kMaxFamilies - 1; 0 is the default family.
 inline constexpr uint32_t kMaxFamilies = 1024;
 inline constexpr uint32_t kMaxHeight = 20;
-// A put whose tag has LogEntry::kByFilter; as a LogUpdate's type only.
+// The type of a LogUpdate that writes a put with LogEntry::kByFilter in its tag. No other function accepts this value.
 inline constexpr auto kPutByFilter = static_cast<EntryType>(0x21);
 
-// One entry in kBranching reaches the next layer.
+// On average one entry in kBranching of a layer also belongs to the next layer.
 inline constexpr uint32_t kBranching = 3;
 
 struct LogEntry {
@@ -62,14 +67,14 @@ struct LogEntry {
   uint64_t next[];
 
   static constexpr uint64_t kTypeMask = 0x0f;
-  static constexpr uint64_t kCopy = 0x10;         // a copying flush wrote it: a table has it, and the log does not
-  static constexpr uint64_t kByFilter = 0x20;     // a compaction filter made the value: merges do not ask about it again
+  static constexpr uint64_t kCopy = 0x10;         // written by a copying flush: belongs to a table, not to the log
+  static constexpr uint64_t kByFilter = 0x20;     // a compaction filter made the value, so merges do not filter the entry again
   static constexpr uint64_t kBatchMember = 0x40;  // one of several entries of a batch
-  static constexpr uint64_t kMoreFollows = 0x80;  // … and not its last
+  static constexpr uint64_t kMoreFollows = 0x80;  // not the last entry of its batch
   static constexpr uint32_t kKeyBits = 17;
   static constexpr uint32_t kHeightBits = 5;
   static constexpr uint32_t kFamilyShift = kKeyBits + kHeightBits;
-  static constexpr uint64_t kTagBits = 7;  // low bits of a next word that are not address
+  static constexpr uint64_t kTagBits = 7;  // low bits of a next word, which are no part of the address
   static constexpr uint64_t kDeadBit = 1;
   static constexpr uint64_t kMovedBit = 2;
   static constexpr uint64_t kMarks = kDeadBit | kMovedBit;  // in next[0] only
@@ -84,7 +89,7 @@ struct LogEntry {
   uint32_t key_size() const { return shape & ((1u << kKeyBits) - 1); }
   uint32_t height() const { return shape >> kKeyBits & ((1u << kHeightBits) - 1); }
   uint32_t family() const { return shape >> kFamilyShift; }
-  // Key size and family: what keys that are the same have in common.
+  // Key size and family: two entries with different key shapes have different keys, so a comparison of one word decides.
   uint32_t key_shape() const { return shape & ~(((1u << kHeightBits) - 1) << kKeyBits); }
   static uint32_t MakeKeyShape(size_t key_size, uint32_t family) {
     return static_cast<uint32_t>(key_size) | family << kFamilyShift;
@@ -93,12 +98,16 @@ struct LogEntry {
   Slice key() const { return Slice(key_data(), key_size()); }
   Slice value() const { return Slice(key_data() + key_size(), value_size); }
 
+  // The successor on a layer, without marks. REQUIRES: layer < height(). acquire: pairs with the release of the store that
+  // linked the successor.
   PmPtr Next(uint32_t layer) const { return PmPtr(LoadAcquire(&next[layer]) & ~kTagBits); }
-  // acquire: what was marked before this entry is seen as marked.
+  // Returns true if a newer version hides the entry. acquire: marks that were set before this one are visible as well.
   bool is_dead() const { return (LoadAcquire(&next[0]) & kDeadBit) != 0; }
-  // Takes space for nothing. To readers an entry that was moved is as good as its copy.
+  // Returns true if the entry is dead or moved, so that its space is garbage. A reader may still use a moved entry: its copy
+  // has the same content.
   bool is_obsolete() const { return (LoadAcquire(&next[0]) & kMarks) != 0; }
 
+  // REQUIRES: sequence <= kMaxSequence, `flags` consists of the flag constants above.
   static uint64_t MakeTag(uint64_t sequence, EntryType type, uint64_t flags) {
     return sequence << 8 | flags | static_cast<uint64_t>(type);
   }
@@ -106,7 +115,8 @@ struct LogEntry {
     return key_size | height << kKeyBits | family << kFamilyShift;
   }
 
-  // REQUIRES: tag, sizes, key and value are in place.
+  // Computes the checksum; never 0, which marks unwritten space. REQUIRES: tag, sizes, key and value are in place, and the
+  // sizes are within their limits.
   uint64_t ComputeChecksum(uint64_t entry_seed) const {
     // Odd multipliers: a change of either header word alone always changes the seed.
     const uint64_t sizes = uint64_t{shape} << 32 | value_size;
@@ -118,51 +128,59 @@ struct LogEntry {
 };
 
 static_assert(sizeof(LogEntry) == 24 && offsetof(LogEntry, next) == 24 && offsetof(LogEntry, shape) == 20);
+static_assert(offsetof(LogEntry, checksum) == 0 && offsetof(LogEntry, tag) == 8 && offsetof(LogEntry, value_size) == 16);
+static_assert(alignof(LogEntry) == 8, "next words are stored atomically");
+static_assert(LogEntry::kMarks <= LogEntry::kTagBits, "marks lie in bits that an address does not use");
+static_assert((static_cast<uint64_t>(kLastEntryType) & ~LogEntry::kTypeMask) == 0);
 static_assert(kMaxHeight < (1u << LogEntry::kHeightBits) && kMaxFamilies == 1u << (32 - LogEntry::kFamilyShift));
 static_assert(static_cast<uint64_t>(kPutByFilter) == (LogEntry::kByFilter | static_cast<uint64_t>(EntryType::kPut)));
 
+// The hash of family and key, as used by caches, filters and indexes.
 inline uint64_t KeyHash(const LogEntry& entry) { return KeyHash(entry.family(), entry.key()); }
 
-// Bytes of an entry, a multiple of 8.
+// Returns the bytes of an entry, padded to a multiple of 8.
 inline constexpr uint64_t LogEntrySize(uint32_t height, uint64_t key_size, uint64_t value_size) {
   return (sizeof(LogEntry) + 8ull * height + key_size + value_size + 7) & ~7ull;
 }
 inline uint64_t LogEntrySize(const LogEntry& entry) { return LogEntrySize(entry.height(), entry.key_size(), entry.value_size); }
 
-// Whether what a list leads to has the sizes of an entry that is linked on `layer`. REQUIRES: regions.Holds(place).
+// Returns true if the bytes at `place` have the sizes of an entry that can be linked on `layer`. A walk over a list that may be
+// damaged asks this before it reads the key. REQUIRES: regions.Holds(place).
 inline bool IsEntryOnLayer(const RegionSet& regions, PmPtr place, uint32_t layer) {
   const auto* entry = regions.Resolve<LogEntry>(place);
   return entry->height() > layer && entry->height() <= kMaxHeight &&
          regions.Holds(place + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8));
 }
 
-// Whether a walk along a list has taken more steps than the regions have room for entries, each on all its layers: then a damaged
-// pointer leads in a circle. Looked at once in a million steps.
+// Returns true if a walk has taken more steps than the regions have room for entries on all layers. Then a damaged pointer has
+// made a cycle. The size of the regions is read once in 2^20 steps; otherwise the result is false.
 inline bool InACircle(const RegionSet& regions, uint64_t steps) {
   constexpr uint64_t kStepsBetween = uint64_t{1} << 20;
   if (__builtin_expect(steps % kStepsBetween != kStepsBetween - 1, 1)) return false;
   return steps / kMaxHeight > regions.MappedBytes() / LogEntrySize(1, 0, 0);
 }
 
-// The farthest into a cache line that an entry may begin. With it, tall entries (a little over a line) and short ones
-// share lines, and 8-byte keys and values take 64 bytes on average.
+// The largest offset in a cache line at which an entry may begin. A tall entry, a little longer than a line, and a short one
+// then share lines, so entries with 8-byte keys and values take about a line each.
 inline constexpr uint64_t kLastStart = 32;
 
-// Where the entry after one that ends at `end` begins; offsets are from a line-aligned start.
+// Returns the offset of the entry that follows one that ends at `end`. Offsets count from a line-aligned start.
 inline constexpr uint64_t NextEntryOffset(uint64_t end) {
   return end % kCacheLine > kLastStart ? (end + kCacheLine - 1) & ~(kCacheLine - 1) : end;
 }
 
-// Log space that an entry at `offset` takes, with what the next one leaves free.
+// Returns the log space of an entry at `offset`: its size and the gap before the next entry.
 inline constexpr uint64_t LogSpace(uint64_t offset, uint64_t size) { return NextEntryOffset(offset + size) - offset; }
 
-// To be called when an entry of this segment, at `place`, has just been marked.
+// Adds an entry to the segment's counts of dead entries. Call once, when the entry at `place` has been marked dead or moved.
 inline void CountObsolete(Segment* segment, PmPtr place, const LogEntry& entry) {
+  BRAIDDB_DCHECK(segment->Contains(place));
   segment->dead_entries.fetch_add(1, std::memory_order_relaxed);
   segment->dead_bytes.fetch_add(LogSpace(segment->OffsetOf(place), LogEntrySize(entry)), std::memory_order_relaxed);
 }
 
-// < 0, 0, > 0 as the entry is before, at, after the target in entry order.
+// Compares in entry order: ascending keys, then descending sequence numbers. Returns < 0, 0 or > 0 if the entry is before, at
+// or after the target. The prefix decides for most keys, without a comparison of bytes.
 inline int CompareEntry(const KeyOrder& order, const LogEntry& entry, const SearchKey& target) {
   const Slice key = entry.key();
   const uint64_t prefix = order.Prefix(key);

@@ -3,19 +3,21 @@
 #include <algorithm>
 
 #include "braiddb/db.h"
+#include "util/check.h"
 #include "util/mutant.h"
 #include "util/prefetch.h"
 
 namespace braiddb {
 namespace {
 
-// The CPU does not read ahead from one page into the next.
+// Distance of prefetches. The hardware prefetcher stops at the end of a page, so the reader prefetches across it.
 constexpr uint64_t kBytesAhead = 2048;
 constexpr uint64_t kMostFetched = 4 * kCacheLine;
 
 }  // namespace
 
 LogEntry* LogReader::At(uint64_t offset) const {
+  BRAIDDB_DCHECK(offset % 8 == 0);
   if (offset + sizeof(LogEntry) > limit_) return nullptr;
   auto* entry = reinterpret_cast<LogEntry*>(data_ + offset);
   const uint32_t height = entry->height();
@@ -49,7 +51,7 @@ bool LogReader::ValidWithinLimit(uint64_t offset, const LogEntry& entry) const {
 uint64_t LogReader::FindValid(uint64_t from, uint64_t until) const {
   for (uint64_t offset = from; offset < until && offset + sizeof(LogEntry) <= limit_; offset += 8) {
     if (offset % kCacheLine > kLastStart) continue;
-    if (reinterpret_cast<const LogEntry*>(data_ + offset)->shape == 0) continue;  // most often nothing was written here
+    if (reinterpret_cast<const LogEntry*>(data_ + offset)->shape == 0) continue;  // unwritten space, the most frequent case
     const LogEntry* entry = At(offset);
     if (entry != nullptr && MayBeEntry(*entry) && ValidWithinLimit(offset, *entry)) return offset;
     if (hashing_ended_) break;
@@ -57,6 +59,8 @@ uint64_t LogReader::FindValid(uint64_t from, uint64_t until) const {
   return UINT64_MAX;
 }
 
+// The first valid entry that is a batch member may belong to the write that a crash has cut short, or to a batch that it has
+// torn. Behind the last member of a batch another write begins, which the writer has started after it committed the batch.
 uint64_t LogReader::FindWholeWrite(uint64_t from, uint64_t until) const {
   bool after_batch = false;
   for (uint64_t at = FindValid(from, until); at != UINT64_MAX; at = FindValid(at, until)) {
@@ -78,6 +82,7 @@ bool LogReader::ValidBatchAt(uint64_t offset, uint64_t* batch_end) const {
   }
 }
 
+// An entry below batch_end_ was verified together with the first entry of its batch.
 const LogEntry* LogReader::NextValid() {
   const uint64_t offset = NextEntryOffset(end_);
   if (offset >= batch_end_ && !ValidBatchAt(offset, &batch_end_)) return nullptr;
@@ -89,8 +94,9 @@ LogEntry* LogReader::NextTrusted() {
   LogEntry* entry = At(offset);
   if (entry == nullptr) return nullptr;
   const uint64_t size = LogEntrySize(*entry);
-  // Entries differ in height, so where one begins that is some further on is not known.
+  // The offsets of later entries are unknown, so the lines at a fixed distance are prefetched, as many as this entry has.
   PrefetchAll(data_ + offset + kBytesAhead, std::min(size, kMostFetched));
+  BRAIDDB_DCHECK(offset % 8 == 0 && offset + size <= limit_);
   entry_offset_ = offset;
   end_ = offset + size;
   return entry;

@@ -1,4 +1,11 @@
-// LogReader: walks the entries of one segment, front to back.
+// LogReader: reads the entries of one segment from front to back, and verifies them.
+//
+// TRUST       The bytes may be damaged, or stale bytes of an earlier use. NextValid and ValidAt verify checksums; NextTrusted
+//             verifies sizes only. No method reads behind `limit`.
+// END OF LOG  NextValid ends at the first entry that is not valid: an entry whose write a crash has cut short, unwritten space,
+//             or damage. FindWholeWrite tells damage from a crash: a crash leaves no complete write behind the end. Exception:
+//             writes without a sync in PersistMode::kPage, which may be lost in any order.
+// COST        A valid entry is read once. A search behind the end may read bytes several times, up to LimitHashing.
 #pragma once
 
 #include <cstdint>
@@ -8,59 +15,63 @@
 
 namespace braiddb {
 
-// Thread safety: one thread at a time. The segment must not be released meanwhile.
+// Thread safety: one thread at a time. The segment must stay in use while the reader exists.
 class LogReader {
  public:
-  // A limit for LimitHashing, for each byte that is searched. A search among intact entries reads each of them once.
+  // A limit for LimitHashing, as bytes per searched byte. A search among intact entries reads each of them once.
   static constexpr uint64_t kHashedPerByte = 4;
 
   // Reads at most `limit` bytes of the segment.
   LogReader(const Segment& segment, uint64_t limit) : LogReader(segment.data(), segment.entry_seed(), limit) {}
-  // The same of a segment that is known by where its data is and by its entry_seed. `start`: of an entry, bytes from `data`.
+  // Reads a segment without a handle. `data`: its first byte, aligned to a line. `start`: offset of the first entry to read.
   LogReader(uint8_t* data, uint64_t entry_seed, uint64_t limit, uint64_t start = 0)
       : data_(data), entry_seed_(entry_seed), limit_(limit), end_(start), batch_end_(start) {}
 
-  // The next entry whose sizes fit and whose checksum matches, or null. Entries of a batch that is cut off count as invalid.
+  // Returns the next entry if its sizes fit and its checksum matches, or null at the end of the valid prefix. The entries of an
+  // incomplete batch are invalid.
   const LogEntry* NextValid();
-  // The next entry by its sizes alone, or null at the limit or where they make no sense. For walking what is known to be valid.
+  // Returns the next entry by its sizes alone; null at the limit, or if the sizes are impossible. For entries that are known to
+  // be valid.
   LogEntry* NextTrusted();
 
-  // Whether the entry at `offset`, a multiple of 8, has sizes that fit and a checksum that matches. Batches are not looked at.
+  // Returns true if the entry at `offset` has sizes that fit and a checksum that matches. Its batch is not checked.
+  // REQUIRES: `offset` is a multiple of 8.
   bool ValidAt(uint64_t offset) const;
-  // No entry with a larger sequence number is looked for by what follows. Words of values often look like sizes: with a bound
-  // that is not far above the numbers in use, hardly a checksum is computed in vain.
+  // Later searches (FindValid, FindWholeWrite) ignore entries with larger sequence numbers. Words of values often look like the
+  // header of an entry. A bound close to the numbers in use avoids nearly all useless checksums.
   void LimitSequence(uint64_t max_sequence) { max_sequence_ = max_sequence; }
-  // At most this many bytes are read for checksums by what follows. Bytes of values may look like the beginnings of entries
-  // everywhere, each of which says that it reaches to the end of the segment: then the bytes read would grow with the square of
-  // the segment. Where the limit is reached nothing more is found.
+  // Later searches read at most this many bytes for checksums; at the limit they find nothing more. Without a limit, a value
+  // that is made of headers, each of which claims the rest of the segment, would cost the square of the segment's size.
   void LimitHashing(uint64_t bytes) { hashing_limit_ = bytes; }
-  // Bytes that were read for checksums of what might be an entry.
+  // Returns the bytes that searches have read for checksums.
   uint64_t hashed_bytes() const { return hashed_bytes_; }
-  // Whether the limit was reached.
+  // Returns true if a search has reached the limit.
   bool hashing_ended() const { return hashing_ended_; }
-  // The first offset in [from, until) at which an entry is valid, UINT64_MAX if there is none: to look behind damage.
+  // Returns the first offset in [from, until) at which a valid entry begins; UINT64_MAX if there is none. Finds entries behind
+  // damage. REQUIRES: `from` is a multiple of 8.
   uint64_t FindValid(uint64_t from, uint64_t until = UINT64_MAX) const;
-  // The first offset in [from, until) at which a write is whole: an entry of its own, or the last of a batch and a valid entry
-  // behind it. Found behind the end of the valid prefix, it shows that this end is damage: a crash leaves at most parts of the
-  // one write that was under way. (Unless writes were not synced, in PersistMode::kPage.)
+  // Returns the first offset in [from, until) that proves a complete write: a single entry, or an entry behind the last entry
+  // of a batch. UINT64_MAX if there is none. Such a write behind the valid prefix proves that the end of the prefix is damage:
+  // the writer commits in order, so a crash leaves parts of one write only.
   uint64_t FindWholeWrite(uint64_t from, uint64_t until = UINT64_MAX) const;
 
-  // The entry that the reader would begin with, if its sizes fit; valid or not.
+  // Returns the entry at the reader's start if its sizes fit, valid or not; else null.
   LogEntry* entry_at_start() const { return At(end_); }
 
-  // Where the entry that was returned last begins.
+  // Returns the offset of the entry that was returned last.
   uint64_t entry_offset() const { return entry_offset_; }
-  // End of what was returned so far.
+  // Returns the end of the entry that was returned last; at first the start.
   uint64_t end() const { return end_; }
 
  private:
-  // The entry at `offset` if its sizes fit below the limit.
+  // Returns the entry at `offset` if its sizes are possible and it ends below the limit; else null.
   LogEntry* At(uint64_t offset) const;
-  // Whether the words that say little about sizes are as an entry has them.
+  // Returns true if tag and sequence number can be those of an entry. Cheap; avoids checksums in searches.
   bool MayBeEntry(const LogEntry& entry) const;
-  // ValidAt, within LimitHashing.
+  // As ValidAt, within the limit of LimitHashing. False, and hashing_ended_, at the limit.
   bool ValidWithinLimit(uint64_t offset, const LogEntry& entry) const;
-  // Whether a whole batch begins at `offset`; sets where it ends.
+  // Returns true if a complete batch, or a single entry, begins at `offset`. Sets *batch_end to the end of its last valid
+  // entry.
   bool ValidBatchAt(uint64_t offset, uint64_t* batch_end) const;
 
   uint8_t* const data_;
@@ -72,7 +83,7 @@ class LogReader {
   uint64_t hashing_limit_ = UINT64_MAX;
   mutable uint64_t hashed_bytes_ = 0;
   mutable bool hashing_ended_ = false;
-  uint64_t batch_end_;  // entries before this were validated as part of a batch
+  uint64_t batch_end_;  // entries before this offset were verified together with their batch
 };
 
 }  // namespace braiddb

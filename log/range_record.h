@@ -1,10 +1,12 @@
-// RangeRecord: how a range tombstone lies in its hidden column family.
+// RangeRecord: the encoding of a range tombstone as a log entry of a hidden column family.
 //
-// LAYOUT   key: magic (8 bytes), id of the family that it is about (u32 BE), number of the record (u64 BE)
-//          value: length of begin (u32 LE), begin, end
-//          The entry's sequence number is the tombstone's. The magic tells records from other entries where the MANIFEST is
-//          damaged.
-// A record is never changed. Its deletion says that nothing is left that the tombstone hides.
+// LAYOUT        key: magic (8 bytes), id of the family whose keys it deletes (u32 BE), number of the record (u64 BE)
+//               value: length of begin (u32 LE), begin, end
+//               The sequence number of the entry is the tombstone's. The magic tells records from other entries if the MANIFEST
+//               is damaged.
+// COMMIT POINT  As of every entry: the fence behind its lines. The record and other updates of the batch commit together.
+// RECOVERY      As of every entry. Parse refuses records with impossible lengths.
+// LIFETIME      A record never changes. It is deleted when no entry is left that the tombstone hides.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +18,31 @@
 
 namespace braiddb {
 
-// No list that users see has it, and copies have none: what they copy has been looked at through the tombstones. At most 32
-// bytes.
+// The name of the hidden family; at most 32 bytes. Lists of families do not show it. Copies of a database do not have it, since
+// a copy is made of visible entries.
 inline constexpr const char* kRangeTombstonesFamilyName = "__braiddb_range_tombstones";
 
+// Static functions only. Thread-safe.
 class RangeRecord {
  public:
+  // Returns the key of record `number` of a family. Keys sort by family, then by number.
   static std::string Key(uint32_t family, uint64_t number) {
     std::string key(kMagic);
     for (int shift = 24; shift >= 0; shift -= 8) key.push_back(static_cast<char>(family >> shift));
     for (int shift = 56; shift >= 0; shift -= 8) key.push_back(static_cast<char>(number >> shift));
     return key;
   }
+  // Returns the value for the range [begin, end).
   static std::string Value(Slice begin, Slice end) {
     const auto length = static_cast<uint32_t>(begin.size());
     std::string value(reinterpret_cast<const char*>(&length), sizeof(length));
     return value.append(begin).append(end);
   }
 
+  // Returns true if the key has the size and the magic of a record's key.
   static bool IsKey(Slice key) { return key.size() == kKeySize && key.substr(0, kMagic.size()) == kMagic; }
 
-  // False if it is none. `sequence`: of the entry.
+  // Decodes an entry. Returns false if it is no record. `sequence`: sequence number of the entry.
   static bool Parse(Slice key, Slice value, uint64_t sequence, uint32_t* family, RangeTombstone* tombstone) {
     uint32_t length = 0;
     if (!ParseKey(key, family, &tombstone->record) || value.size() < sizeof(length)) return false;

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "pmem/posix.h"
+#include "util/check.h"
 
 namespace braiddb {
 namespace {
@@ -16,34 +17,40 @@ namespace {
 constexpr std::string_view kTitle = "braiddb-database ";
 constexpr std::string_view kChecksum = "checksum ";
 constexpr unsigned kVersion = 1;
-constexpr size_t kMaxFileBytes = 1u << 20;  // 16 regions of 4,095 bytes, each escaped to three times as many, are less
+constexpr size_t kMaxFileBytes = 1u << 20;  // more than 16 paths of 4,095 bytes, each escaped to three times its length
 
 using State = DatabaseFile::State;
 
+// Returns the file name of a state. REQUIRES: not kNone.
 const char* NameOf(State state) {
   if (state == State::kCreating) return "CREATING";
   return state == State::kDestroying ? "DESTROYING" : "DATABASE";
 }
 
+// Returns the last line of a file with this body.
 std::string ChecksumLine(std::string_view body) {
   char line[32];
   std::snprintf(line, sizeof(line), "checksum %016" PRIx64 "\n", static_cast<uint64_t>(XXH3_64bits(body.data(), body.size())));
   return line;
 }
 
-// What a crash may leave of a file that was renamed before it was durable: some of its bytes from the first one on, and zeros.
+// Returns true if the text is what a crash may leave of a CREATING that was renamed before it was durable: a prefix of its
+// bytes, then zeros. A text with a checksum line is complete, or damaged.
 bool IsTorn(std::string_view text) {
   text = text.substr(0, text.find_last_not_of('\0') + 1);
   const std::string_view start = text.substr(0, kTitle.size());
   return kTitle.starts_with(start) && text.find(kChecksum) == text.npos;
 }
 
+// Parses a line of a keyword and an escaped path. Returns false if the keyword differs or the path is empty or not escaped
+// right.
 bool TakePath(std::string_view line, std::string_view word, std::string* path) {
   return line.starts_with(word) && UnescapePath(line.substr(word.size()), path) && !path->empty();
 }
 
 }  // namespace
 
+// Escaped paths have no blank and no newline, so a path is one word of a line.
 std::string EscapePath(std::string_view path) {
   std::string result;
   for (const char c : path) {
@@ -75,7 +82,10 @@ bool UnescapePath(std::string_view escaped, std::string* path) {
   return true;
 }
 
-std::string WithChecksum(std::string body) { return body + ChecksumLine(body); }
+std::string WithChecksum(std::string body) {
+  BRAIDDB_DCHECK(!body.empty() && body.back() == '\n');
+  return body + ChecksumLine(body);
+}
 
 std::vector<std::string> CheckedLines(std::string_view text) {
   const size_t checksum = text.rfind(kChecksum);
@@ -89,6 +99,8 @@ std::vector<std::string> CheckedLines(std::string_view text) {
   return lines;
 }
 
+// Uses weakly_canonical, which resolves links in the part that exists, and falls back to the absolute path without links
+// resolved.
 std::string AbsolutePath(const std::string& path) {
   std::error_code error;
   std::string absolute = std::filesystem::weakly_canonical(path, error).string();
@@ -103,6 +115,7 @@ std::string DatabaseFile::FilePath(const std::string& directory, State state) {
   return posix::JoinPath(directory, NameOf(state));
 }
 
+// A region inside the database's directory is written relative to it, so that the directory can be moved as a whole.
 std::string DatabaseFile::ToText() const {
   char head[80];
   std::snprintf(head, sizeof head, "%s%u\ndatabase %016" PRIx64 "\n", kTitle.data(), kVersion, database_id);
@@ -114,10 +127,13 @@ std::string DatabaseFile::ToText() const {
   return WithChecksum(std::move(text));
 }
 
+// STEPS  1 title  2 version  3 checksum  4 identity and path  5 regions, whose relative paths are completed. *result changes
+//        only if all is right.
 Status DatabaseFile::Parse(std::string_view text, const std::string& file, const std::string& directory, DatabaseFile* result) {
   const auto damaged = [&file](const std::string& how) {
     return Status::Corruption(file + " " + how + "; restore it from a copy, or move it away if it is not of a database");
   };
+  // The version is checked before the checksum: another version may have another kind of checksum.
   unsigned version = 0;
   if (!text.starts_with(kTitle)) return damaged("is not a file of BraidDB, or damaged");
   if (std::sscanf(std::string(text.substr(kTitle.size(), 12)).c_str(), "%u", &version) != 1) return damaged("is damaged");
@@ -142,6 +158,8 @@ Status DatabaseFile::Parse(std::string_view text, const std::string& file, const
 
 Status DatabaseFile::Read(const std::string& directory, State* state, DatabaseFile* result) {
   *state = State::kNone;
+  // A removal renames DATABASE, and a creation CREATING. A crash leaves one file; the order decides only for files that were
+  // copied into the directory.
   for (const State candidate : {State::kDestroying, State::kCreating, State::kWhole}) {
     const std::string file = FilePath(directory, candidate);
     std::string text;
@@ -164,6 +182,7 @@ Status DatabaseFile::WriteMark(const std::string& directory) const {
   return posix::CreateSmallFile(directory, NameOf(State::kCreating), ToText());
 }
 
+// CRASH  before the rename is durable: the state `from`. After it: the state `to`. Both files never exist together.
 Status DatabaseFile::Change(const std::string& directory, State from, State to) {
   const std::string target = FilePath(directory, to);
   if (rename(FilePath(directory, from).c_str(), target.c_str()) != 0) {
@@ -172,6 +191,7 @@ Status DatabaseFile::Change(const std::string& directory, State from, State to) 
   return posix::SyncDirectory(directory);
 }
 
+// CRASH  before the sync: the file may still exist, and a repetition removes it.
 Status DatabaseFile::Remove(const std::string& directory, State state) {
   if (Status status = posix::Remove(FilePath(directory, state)); !status.ok()) return status;
   return posix::SyncDirectory(directory);

@@ -1,11 +1,14 @@
-// DaxDevice: a region's part on a character device of persistent memory (/dev/daxX.Y), which has no file system.
+// DaxDevice: the mapping of a character device of persistent memory (/dev/daxX.Y), which has no file system.
 //
-// LAYOUT  The region's directory lies in the database's directory, on an ordinary file system. In place of the file of the first
-//         part it has a symbolic link to the device. The pool takes the whole device and never grows.
-// LIMITS  Such a device can be mapped, shared and in units of its alignment, and nothing else: there is no read(), no write(), no
-//         private mapping. Its size is in /sys.
-// CLEAR   A device is cleared before a pool is made on it: entries of an earlier database could pass for entries of the new one,
-//         since their checksums are right. A device whose first page is not zero is refused before. Destroy clears that page.
+// LAYOUT  The region's directory lies in the database's directory, on an ordinary file system. The first part of the region is
+//         a symbolic link to the device. The pool takes the whole device and never grows.
+// LIMITS  A device supports shared mappings in units of its alignment, and nothing else: no read(), no write(), no private
+//         mapping. Its size is in /sys.
+// CLEAR   A creation clears the whole device before it makes a pool there. Otherwise entries of an earlier database, whose
+//         checksums match, could be taken for entries of the new one. A device whose first page is not zero is refused. Destroy
+//         clears the first page.
+// CONCURRENCY  A mapping with Access::kWrite holds an exclusive flock(2) of the device, as PMDK does for the device of an open
+//         pool. So one process writes to a device at a time. A mapping with Access::kRead takes no lock.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +18,12 @@
 
 namespace braiddb {
 
-inline constexpr uint64_t kDeviceHeaderBytes = 4096;  // a device with zeros there is free
+// A device whose first kDeviceHeaderBytes bytes are zero is free: a pool has its header there.
+inline constexpr uint64_t kDeviceHeaderBytes = 4096;
 
-// Whether the path, or what it links to, is a character device. False if it does not exist.
+// Returns true if the path, or the target of its symbolic links, is a character device. False if it does not exist.
 bool IsCharacterDevice(const std::string& path);
-// Whether both paths lead to the same character device.
+// Returns true if both paths lead to the same character device, by device number.
 bool IsSameDevice(const std::string& one, const std::string& other);
 
 // A mapping of a whole device. Thread safety: immutable after Map.
@@ -27,9 +31,11 @@ class DaxDevice {
  public:
   enum class Access : uint8_t { kRead, kWrite };
 
-  // InvalidArgument: a character device that is no persistent memory. Busy: Access::kWrite, and an open region has the device.
+  // Maps the whole device. InvalidArgument: the path is no device of the bus dax. Busy: Access::kWrite, and another user holds
+  // the lock of the device. IOError, NotFound: the device cannot be opened or mapped. `device` is a default-constructed object;
+  // after an error it is destroyed only.
   static Status Map(const std::string& path, Access access, DaxDevice* device);
-  // The size, without a mapping. Errors as of Map.
+  // Returns the size of the device without mapping it. Errors as of Map, except Busy.
   static Status FindBytes(const std::string& path, uint64_t* bytes);
 
   DaxDevice() = default;
@@ -39,9 +45,10 @@ class DaxDevice {
 
   const uint8_t* base() const { return base_; }
   uint64_t bytes() const { return bytes_; }
-  // Makes the first `bytes` zero, durably. Pages that are zero are not stored to. REQUIRES: Access::kWrite.
+  // Clears the first `bytes` bytes durably. Skips pages that are zero already. REQUIRES: Access::kWrite, and bytes <= bytes().
   void Clear(uint64_t bytes);
-  // Copies the device to zeroed memory; pages of zeros take no memory there.
+  // Copies the first `bytes` bytes of the device to `memory`, or the whole device if it is smaller. Skips pages of zeros, so
+  // these take no memory in a fresh anonymous mapping. REQUIRES: `memory` is zero.
   void CopyTo(uint8_t* memory, uint64_t bytes) const;
 
  private:
@@ -50,9 +57,10 @@ class DaxDevice {
   uint64_t bytes_ = 0;
 };
 
-// pread() of a file or a device: the number of bytes read, or -1 and errno.
+// Reads as pread(2), from a file or a device. Returns the number of bytes read, 0 at the end, or -1 with errno. The read of a
+// device maps the range for the time of the copy.
 int64_t ReadPartAt(int fd, void* to, uint64_t bytes, uint64_t offset);
-// The size of an open file or device; 0 if it is neither.
+// Returns the size in bytes of an open regular file or dax device; 0 for anything else.
 uint64_t PartBytes(int fd);
 
 }  // namespace braiddb

@@ -19,14 +19,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxLayers = 16;  // of devices upon devices
+constexpr int kMaxLayers = 16;  // stacked devices that FindBottom follows; a cycle would not end otherwise
 
+// Parses a decimal number with optional blanks or a newline behind it. Returns false for anything else.
 bool ParseInt(std::string_view text, int* value) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
+// Returns the first line of a file; "" if there is none.
 std::string FirstLine(const std::string& file) {
   std::ifstream in(file);
   std::string line;
@@ -34,7 +36,7 @@ std::string FirstLine(const std::string& file) {
   return line;
 }
 
-// Mount points and sources have blanks, backslashes and line ends as three octal digits.
+// Decodes a field of mountinfo: the kernel writes blanks, backslashes and newlines as a backslash and three octal digits.
 std::string Unescape(std::string_view text) {
   std::string plain;
   const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
@@ -49,12 +51,13 @@ std::string Unescape(std::string_view text) {
   return plain;
 }
 
+// Returns true if `directory` is the path or one of its parents: "/mnt/a" does not contain "/mnt/ab".
 bool BeginsWithDirectory(const std::string& path, const std::string& directory) {
   if (directory == "/") return true;
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
-// The mount of the device and its number.
+// Fills the mount's fields and the device number. A line with an equally long mount point replaces an earlier one.
 Status FindMount(const std::string& path, const std::string& system_root, Device* device) {
   const std::string file = system_root + "/proc/self/mountinfo";
   std::ifstream in(file);
@@ -87,7 +90,7 @@ Status FindMount(const std::string& path, const std::string& system_root, Device
   return found ? Status::OK() : Status::IOError(file + " has no mount of " + path + "; mount /proc of this mount namespace");
 }
 
-// The directory in /sys of a device number; empty if there is none.
+// Returns the directory in /sys of a device number; empty if there is none. `kind`: "block" or "char".
 std::string DirectoryOf(const std::string& system_root, const char* kind, uint32_t major_number, uint32_t minor_number) {
   std::error_code error;
   const fs::path link =
@@ -96,16 +99,18 @@ std::string DirectoryOf(const std::string& system_root, const char* kind, uint32
   return error ? std::string() : directory.string();
 }
 
-// That of the block device that a mount names as its source; empty if it names none.
+// Returns the directory in /sys of the block device that a mount names as its source; empty if the source is no block device.
 std::string DirectoryOfSource(const std::string& system_root, const std::string& source) {
   if (!source.starts_with("/dev/")) return {};
   std::error_code error;
-  fs::path node = fs::canonical(system_root + source, error);  // /dev/mapper/name leads to /dev/dm-0
+  fs::path node = fs::canonical(system_root + source, error);  // /dev/mapper/name is a link to /dev/dm-0
   if (error) node = source;
   const fs::path directory = fs::canonical(system_root + "/sys/class/block/" + node.filename().string(), error);
   return error ? std::string() : directory.string();
 }
 
+// Walks from the device's directory up to /sys, and takes the first numa_node that is not negative. *node and *from stay as
+// they are if there is none.
 void FindNodeAbove(const std::string& system_root, const std::string& directory, int* node, std::string* from) {
   std::error_code error;
   const fs::path top = fs::canonical(system_root + "/sys", error);
@@ -120,7 +125,7 @@ void FindNodeAbove(const std::string& system_root, const std::string& directory,
   }
 }
 
-// Appends the devices at the bottom of the one in `directory`.
+// Appends the bottom devices of the device in `directory`, each once. A device whose parts cannot be found counts as bottom.
 void FindBottom(const std::string& system_root, const std::string& directory, int layers, std::vector<std::string>* bottom) {
   std::error_code error;
   if (layers < kMaxLayers) {
@@ -143,6 +148,7 @@ void FindBottom(const std::string& system_root, const std::string& directory, in
   if (std::find(bottom->begin(), bottom->end(), directory) == bottom->end()) bottom->push_back(directory);
 }
 
+// Fills name, bottom devices and NUMA node of a device. If the bottom devices have different nodes, the node is unknown.
 void DescribeDevice(const std::string& system_root, const std::string& directory, Device* device) {
   device->name = fs::path(directory).filename().string();
   FindBottom(system_root, directory, 0, &device->bottom);
@@ -151,7 +157,7 @@ void DescribeDevice(const std::string& system_root, const std::string& directory
   for (const std::string& below : device->bottom) {
     int found = kUnknownNumaNode;
     FindNodeAbove(system_root, below, &found, &device->numa_node_from);
-    if (node.value_or(found) != found) {  // no node is that of all
+    if (node.value_or(found) != found) {  // the devices share no node
       node.reset();
       device->numa_node_from.clear();
       break;
@@ -161,7 +167,7 @@ void DescribeDevice(const std::string& system_root, const std::string& directory
   device->numa_node = node.value_or(kUnknownNumaNode);
 }
 
-// "bind:1", "prefer=static:0": the node, if it is one.
+// Returns the node of a memory policy such as "bind:1" or "prefer=static:0"; unknown if the policy names several nodes or none.
 int NodeOfPolicy(std::string_view policy) {
   const size_t colon = policy.find(':');
   int node = kUnknownNumaNode;
@@ -169,7 +175,8 @@ int NodeOfPolicy(std::string_view policy) {
   return node;
 }
 
-// Whether files there are mapped by DAX. With dax=inode, and where nothing is said, files and directories say it themselves.
+// Returns true if files at the path are mapped by DAX. With dax=inode, and without the option, the attribute of the file or
+// directory decides.
 bool UsesDax(const std::string& path, const std::string& options) {
   std::string value;
   if (FindMountOption(options, "dax", &value) && value != "inode") return value != "never";
@@ -177,11 +184,13 @@ bool UsesDax(const std::string& path, const std::string& options) {
   return statx(AT_FDCWD, path.c_str(), 0, STATX_TYPE, &state) == 0 && (state.stx_attributes & STATX_ATTR_DAX) != 0;
 }
 
+// Returns true for file systems whose files live in DRAM.
 bool IsMemory(const std::string& file_system) {
   return file_system == "tmpfs" || file_system == "ramfs" || file_system == "hugetlbfs";
 }
 
-// A path below `system_root`/dev may be a plain file that stands for a device: it says its number.
+// Returns true if the path is a device of the bus dax, and fills *device. In a test's tree, a plain file below
+// `system_root`/dev stands for the device of the same name.
 bool FindDaxDevice(const std::string& path, const std::string& system_root, const struct stat& st, Device* device) {
   std::string directory;
   if (S_ISCHR(st.st_mode)) {
@@ -224,12 +233,13 @@ const char* NameOf(DeviceKind kind) {
   return "unknown";
 }
 
+// A later element of only digits and dashes continues the value, as in mpol=bind:0,1. Another element ends it.
 bool FindMountOption(std::string_view options, std::string_view name, std::string* value) {
   bool found = false;
   while (!options.empty()) {
     const size_t comma = options.find(',');
     const std::string_view option = options.substr(0, comma);
-    // The list of nodes of mpol has commas, too.
+    // The list of nodes of mpol has commas as well, so numbers behind the option belong to its value.
     if (option == name || (option.starts_with(name) && option[name.size()] == '=')) {
       found = true;
       *value = option.size() > name.size() ? option.substr(name.size() + 1) : std::string_view();
@@ -244,6 +254,8 @@ bool FindMountOption(std::string_view options, std::string_view name, std::strin
   return found;
 }
 
+// STEPS  1 a character device of the bus dax describes itself  2 else find the mount  3 tmpfs and its like: the node is that of
+//        mpol 4 else find the block device of the mount, its bottom devices and their node.
 Status FindDevice(const std::string& path, const std::string& system_root, Device* device) {
   *device = Device();
   struct stat st;

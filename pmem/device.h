@@ -1,12 +1,13 @@
-// FindDevice: the mount and the device that a path lies on, from /proc and /sys. Nothing is written.
+// FindDevice: finds the mount, the device and the NUMA node of a path, from /proc and /sys. Writes nothing.
 //
-// MOUNT   the line of /proc/self/mountinfo with the longest mount point that the path begins with; of two such lines the later.
-// DEVICE  /sys/dev/block of the mount's device number. If there is none (btrfs, overlays): the device that the mount names as its
-//         source. A character device of the bus dax (/dev/daxX.Y) is its own device.
-// BELOW   Device-mapper and md devices lead to their slaves/, loop devices to the device of their backing file, all others are
-//         at the bottom. The NUMA node is that of all devices at the bottom; -1 if they differ.
-// NODE    of one device: the first file `numa_node` with a node in it, from the device's directory in /sys upwards. Of tmpfs: its
-//         mount option mpol, if that names one node.
+// MOUNT   The line of /proc/self/mountinfo whose mount point is the longest prefix of the path. Of two such lines the later one
+//         counts, since a later mount hides an earlier one.
+// DEVICE  /sys/dev/block of the mount's device number. If there is no such directory (btrfs, overlays): the device that the
+//         mount names as its source. A character device of the bus dax (/dev/daxX.Y) is its own device.
+// BOTTOM  Device-mapper and md devices lead to the devices in their slaves/, a loop device to the device of its backing file.
+//         Other devices are at the bottom. A path's NUMA node is the node of all of its bottom devices, -1 if these differ.
+// NODE    Of one device: the first file `numa_node` that names a node, from the device's directory in /sys upwards. Of tmpfs:
+//         the mount option mpol, if it names one node.
 #pragma once
 
 #include <cstdint>
@@ -20,37 +21,40 @@
 namespace braiddb {
 
 enum class DeviceKind : uint8_t {
-  kDisk,       // a file system without DAX, or one whose device is not known
-  kDax,        // a file system that maps persistent memory into the process
-  kDeviceDax,  // a character device that does so, without a file system
+  kDisk,       // a file system without DAX, or one whose device is unknown
+  kDax,        // a file system with DAX: mappings of its files are persistent memory
+  kDeviceDax,  // a character device whose mapping is persistent memory, without a file system
   kMemory,     // tmpfs, ramfs, hugetlbfs: DRAM, or a memory device that the system uses as DRAM
 };
 
+// A path's device, and the mount through which the path reaches it.
 struct Device {
   DeviceKind kind = DeviceKind::kDisk;
-  std::string name;           // "pmem0", "dax0.0", "dm-3"; empty for kMemory, and if there is none
-  uint32_t major_number = 0;  // of `name`
+  std::string name;           // "pmem0", "dax0.0", "dm-3"; empty for kMemory, and if the device is unknown
+  uint32_t major_number = 0;  // device number of the mount, or of the dax device
   uint32_t minor_number = 0;
-  int numa_node = kUnknownNumaNode;  // as the system numbers them
-  std::string numa_node_from;        // the file or the mount option that says so; empty if none does
-  // Directories in /sys of the devices at the bottom, without symbolic links.
+  int numa_node = kUnknownNumaNode;  // the system's number of the node
+  std::string numa_node_from;        // the file in /sys or the mount option that names the node; empty if none does
+  // Directories in /sys of the bottom devices, sorted, without symbolic links.
   std::vector<std::string> bottom;
 
-  // Of the mount. Empty for kDeviceDax.
+  // Fields of the mount; empty for kDeviceDax.
   std::string mount_point;
   std::string mount_source;
-  std::string mount_options;  // of the mount, then of the file system; separated by commas
+  std::string mount_options;  // options of the mount, then of the file system; separated by commas
   std::string file_system;    // "ext4"
 };
 
-// `path` exists. `system_root` stands before /proc, /sys and /dev: tests have a tree of their own there.
-// IOError: the path, or the list of mounts, cannot be read. A device that is not known is no error.
+// Fills *device for an existing path. `system_root`: prefix of /proc, /sys and /dev, for the trees of tests; empty for the
+// system's own. An unknown device is no error: its fields stay empty. NotFound: the path does not exist. IOError: the path or
+// the list of mounts cannot be read. Thread-safe.
 Status FindDevice(const std::string& path, const std::string& system_root, Device* device);
 
-// "DAX", "devdax", "memory" or "disk".
+// Returns "DAX", "devdax", "memory" or "disk".
 const char* NameOf(DeviceKind kind);
 
-// The value of one of the options, which commas separate: "" for one without a value. False if it is not there.
+// Finds a mount option in a comma-separated list. *value is "" for an option without a value, and is set only if the result is
+// true. A value may itself be a list of numbers with commas, as in mpol=bind:0,1.
 bool FindMountOption(std::string_view options, std::string_view name, std::string* value);
 
 }  // namespace braiddb

@@ -25,8 +25,10 @@ constexpr std::string_view kInUse = "state in-use\n";
 constexpr std::string_view kClosed = "state closed\n";
 constexpr std::string_view kModule = "module ";
 constexpr std::string_view kChecksum = "checksum ";
+// Directories of a module in /sys that hold its identity and its count, one for each kind of platform.
 constexpr const char* kBuses[] = {"nfit", "papr", "cxl"};
 
+// The prefix that SetDeviceRootForTest has set.
 std::string& DeviceRoot() {
   static std::string root;
   return root;
@@ -38,13 +40,14 @@ std::string ChecksumLine(std::string_view body) {
   return line;
 }
 
+// Removes the prefix from the text. Returns false if the text begins otherwise.
 bool TakePrefix(std::string_view prefix, std::string_view* text) {
   if (!text->starts_with(prefix)) return false;
   text->remove_prefix(prefix.size());
   return true;
 }
 
-// Up to `end`, which goes too.
+// Moves the text before `end` to *word, and removes `end`. Returns false if there is no `end`.
 bool TakeUntil(char end, std::string_view* text, std::string_view* word) {
   const size_t length = text->find(end);
   if (length == std::string_view::npos) return false;
@@ -53,6 +56,7 @@ bool TakeUntil(char end, std::string_view* text, std::string_view* word) {
   return true;
 }
 
+// Returns the decimal number that the text is; none for every other text, such as an empty one.
 std::optional<uint64_t> ParseCount(std::string_view text) {
   uint64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
@@ -60,6 +64,7 @@ std::optional<uint64_t> ParseCount(std::string_view text) {
   return count;
 }
 
+// Parses and removes one line of a module. The identity is the rest of the line, so it may hold blanks.
 bool ParseModule(std::string_view* text, MemoryModule* module) {
   std::string_view name, count, identity;
   if (!TakePrefix(kModule, text) || !TakeUntil(' ', text, &name) || !TakeUntil(' ', text, &count) ||
@@ -72,6 +77,7 @@ bool ParseModule(std::string_view* text, MemoryModule* module) {
   return module->unsafe_shutdowns.has_value() || count == "-";
 }
 
+// Returns the first line of a file in /sys; "" if there is none.
 std::string FirstLine(const fs::path& file) {
   std::ifstream in(file);
   std::string line;
@@ -79,12 +85,13 @@ std::string FirstLine(const fs::path& file) {
   return line;
 }
 
-// "region0" is of modules, "region0.1" is none.
+// Returns true for the name of a region of modules, such as "region0"; false for "region0.1" and others.
 bool IsRegion(const std::string& name) {
   constexpr std::string_view kRegion = "region";
   return name.starts_with(kRegion) && ParseCount(std::string_view(name).substr(kRegion.size())).has_value();
 }
 
+// Reads identity and count of a module from the first bus that has an identity. A module without one has an empty identity.
 MemoryModule ReadModule(const fs::path& directory) {
   MemoryModule module;
   module.name = directory.filename();
@@ -97,8 +104,8 @@ MemoryModule ReadModule(const fs::path& directory) {
   return module;
 }
 
-// A block or dax device of persistent memory lies below its region; beside the region lie the modules. The region names one in
-// each of its files mappingN, before the first comma.
+// Appends the modules of a device. In /sys a block or dax device of persistent memory lies below its region, and the modules
+// lie beside the region. Each file mappingN of the region names one module before its first comma.
 void AddModulesOf(fs::path device, std::vector<MemoryModule>* modules) {
   while (device.has_relative_path() && !IsRegion(device.filename())) device = device.parent_path();
   for (int i = 0; IsRegion(device.filename()); ++i) {
@@ -109,6 +116,7 @@ void AddModulesOf(fs::path device, std::vector<MemoryModule>* modules) {
   }
 }
 
+// Texts of messages: a count, and a module with the device to which it belongs.
 std::string CountText(const std::optional<uint64_t>& count) { return count.has_value() ? std::to_string(*count) : "unknown"; }
 
 std::string NameOfModule(const MemoryModule& module, const std::string& device) {
@@ -131,8 +139,10 @@ std::string DeviceRecord::ToText() const {
   return text + ChecksumLine(text);
 }
 
+// The text is consumed from its front: title, state, one line for each module.
 Status DeviceRecord::Parse(std::string_view text, const std::string& path, DeviceRecord* record) {
   const auto damaged = [&] { return Status::Corruption("the record of memory modules " + path + " is damaged"); };
+  // The checksum is checked first, so everything behind it was written by ToText.
   *record = DeviceRecord();
   const size_t checksum = text.rfind(kChecksum);
   if (checksum == std::string_view::npos || text.substr(checksum) != ChecksumLine(text.substr(0, checksum))) return damaged();
@@ -146,10 +156,11 @@ Status DeviceRecord::Parse(std::string_view text, const std::string& path, Devic
   return Status::OK();
 }
 
+// Devices can share modules (interleave sets), so modules are sorted and made unique.
 Status FindMemoryModules(const std::string& directory, std::vector<MemoryModule>* modules, std::string* device) {
   modules->clear();
   Device found;
-  const std::string part = posix::JoinPath(directory, PartName(0));  // may be a link that leads elsewhere
+  const std::string part = posix::JoinPath(directory, PartName(0));  // may be a link to a device or another file system
   const std::string& place = posix::Exists(part) ? part : directory;
   if (Status status = FindDevice(place, DeviceRoot(), &found); !status.ok()) return status;
   *device = found.name;
@@ -161,7 +172,7 @@ Status FindMemoryModules(const std::string& directory, std::vector<MemoryModule>
   return Status::OK();
 }
 
-// A module that does not say its count says nothing: on such machines no one can tell.
+// A module without a count is skipped: on such a machine an unsafe shutdown cannot be detected.
 std::string FindUnsafeShutdown(const DeviceRecord& record, const std::vector<MemoryModule>& now, const std::string& device) {
   if (!record.in_use) return "";
   for (const MemoryModule& before : record.modules) {
@@ -189,12 +200,14 @@ Status UnsafeShutdown(const std::string& directory, const std::string& what) {
 
 // ---- The record of a region
 
+// A region on media whose devices cannot be found, for example without /proc, is opened without a record: the check is a help,
+// and no reason to refuse a database.
 Status RegionDevices::Load(std::optional<DeviceRecord>* stored) {
   stored->reset();
   const Status found = FindMemoryModules(directory_, &modules_, &device_);
   known_ = found.ok();
   if (!known_) {
-    if (log_) log_("memory modules cannot be looked for: " + found.ToString());
+    if (log_) log_("cannot find the memory modules: " + found.ToString());
     return Status::OK();
   }
   const std::string path = posix::JoinPath(directory_, kDeviceRecordName);
@@ -205,6 +218,7 @@ Status RegionDevices::Load(std::optional<DeviceRecord>* stored) {
   return status;
 }
 
+// A damaged record counts like an unsafe shutdown: it cannot tell that nothing was lost.
 Status RegionDevices::Examine(std::string* what) {
   what->clear();
   std::optional<DeviceRecord> stored;
@@ -214,17 +228,18 @@ Status RegionDevices::Examine(std::string* what) {
   return status.IsCorruption() ? Status::OK() : status;
 }
 
+// CRASH  after the record is durable and before PMDK opens the pool: the next open compares counts, which have not changed.
 Status RegionDevices::Enter() {
   std::string what;
   if (Status status = Examine(&what); !status.ok()) return status;
   return what.empty() ? Store(true) : UnsafeShutdown(directory_, what);
 }
 
-// A full file system refuses no open: then this life has no record.
+// A full file system is no reason to refuse an open. This session then has no record, and its unsafe shutdowns go undetected.
 Status RegionDevices::Store(bool in_use) {
   const std::string path = posix::JoinPath(directory_, kDeviceRecordName);
   if (!known_) return Status::OK();
-  if (modules_.empty()) return posix::Exists(path) ? posix::Remove(path) : Status::OK();  // made on other media
+  if (modules_.empty()) return posix::Exists(path) ? posix::Remove(path) : Status::OK();  // copied from other media
   DeviceRecord record;
   record.in_use = in_use;
   record.modules = modules_;
@@ -242,12 +257,14 @@ Status RegionDevices::BeforeGrowth() {
   return modules_ == before ? Status::OK() : Store(true);
 }
 
+// REQUIRES: PMDK has closed the pool, and Persistence has not failed.
 void RegionDevices::Leave() {
   if (!recorded_) return;
   const Status status = Store(false);
   if (!status.ok() && log_) log_("the record of memory modules does not say that the region was closed: " + status.ToString());
 }
 
+// Ignores a damaged record: the user has decided to replace it.
 Status RegionDevices::Acknowledge() {
   std::optional<DeviceRecord> ignored;
   if (Status status = Load(&ignored); !status.ok() && !status.IsCorruption()) return status;

@@ -1,11 +1,12 @@
-// Another machine's devices.
+// For tests: memory modules of a simulated machine.
 #pragma once
 
 #include <string>
 
 namespace braiddb {
 
-// Stands before /proc, /sys and /dev from now on where memory modules are looked for; "" for the system's own.
+// Sets the prefix of /proc, /sys and /dev for later searches of memory modules; "" restores the system's own. Call while no
+// other thread opens a region.
 void SetDeviceRootForTest(const std::string& root);
 
 }  // namespace braiddb

@@ -1,14 +1,15 @@
-// Persistence::PageSync: msync of whole pages, for ordinary file systems.
+// Persistence::PageSync: makes stores durable by msync of whole pages, for ordinary file systems.
 //
-// Each thread syncs the pages that it flushed itself, merged into as few ranges as they make; n threads that drain at once do
-// so in parallel. The group commit is the file system's: syncs that wait at the same time share one commit of its journal and
-// one flush of the disk's cache. Measured here on ext4, 16 writers with a page each in segments of their own: 3.8 ms when in
-// parallel, 62 ms when one leader syncs the pages of all one after the other (2.6 and 5.1 ms if the pages were written before),
-// as that makes 16 commits.
-//
-// CONCURRENCY  The kernel reports a failed write once per mapping, to whichever sync ends first, and another thread's sync that
-//              lost its page too then says OK. So a drain also waits for the syncs that were under way when its own ended, and
-//              then looks whether one of them failed.
+// GUARANTEE    When Drain returns true, the pages that the calling thread added are on disk. After one failed sync, every later
+//              Drain of every thread returns false.
+// HOW          Add remembers pages in a list of the calling thread. Drain merges the list into few ranges and syncs them.
+//              Threads that drain at once sync in parallel. The file system groups them: syncs that wait at the same time share
+//              one commit of its journal and one flush of the disk's cache. A leader that syncs the pages of all threads one
+//              after the other would need one commit each.
+// CONCURRENCY  The kernel reports a failed write once per mapping, to the sync that ends first. Another thread's sync, which
+//              has lost its page as well, then reports success. So a drain also waits for the syncs that were under way when
+//              its own ended, and fails if one of them has failed.
+// CRASH        Before Drain returns, each added page may be on disk or not, in any order.
 #pragma once
 
 #include <atomic>
@@ -27,12 +28,16 @@ namespace braiddb {
 // Thread safety: all methods may be called concurrently.
 class Persistence::PageSync {
  public:
+  // `fail_syncs`: while true, each sync fails with EIO, for tests. Must outlive the object.
   explicit PageSync(const std::atomic<bool>* fail_syncs);
 
-  // Remembers the pages of these bytes for the calling thread.
+  // Adds the pages of these bytes to the calling thread's list. A thread that has no list, because there are too many threads,
+  // syncs at once. Throws std::bad_alloc.
   void Add(const void* address, size_t bytes);
-  // Returns once the pages that this thread added are on disk. False: a sync failed, now or earlier, in any thread.
+  // Returns when the pages that the calling thread added are on disk. False: a sync has failed, now or earlier, in any thread.
+  // While the thread defers its syncs (util/deferred_syncs.h), the pages stay in the list for a later Drain.
   bool Drain();
+  // OK, or an IOError with the first failure and advice.
   Status error() const;
 
  private:
@@ -40,27 +45,30 @@ class Persistence::PageSync {
     uintptr_t begin;  // page-aligned
     uintptr_t end;
   };
-  // Belongs to one thread at a time; what a thread leaves behind is synced by the next one with its index.
+  // The pages that one thread has added and not synced. When a thread ends, the next thread with its index takes over the list.
   struct Pending {
     std::vector<Range> ranges;
-    size_t merge_at = kMergeAt;  // ranges are merged when there are so many
+    size_t merge_at = kMergeAt;  // number of ranges at which Add merges them; doubles if merging does not help
   };
   static constexpr size_t kMergeAt = 1024;
-  static constexpr uintptr_t kMaxGapBytes = 1 << 20;
+  static constexpr uintptr_t kMaxGapBytes = 1 << 20;  // Sync joins ranges whose gap is at most this
 
+  // Sorts the ranges and joins those that touch or overlap. REQUIRES: not empty.
   static void Merge(std::vector<Range>* ranges);
+  // Syncs sorted ranges, and waits for the syncs of other threads (CONCURRENCY). Sets error_ if a sync fails.
   void Sync(const std::vector<Range>& ranges);
+  // Returns 0 or the errno of msync.
   int SyncRange(const Range& range) const;
 
   const std::atomic<bool>* const fail_syncs_;
   const uintptr_t page_mask_;
   PerThread<Pending> pending_;
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the fields below
   std::condition_variable sync_ended_;
-  uint64_t next_sync_ = 1;
-  std::set<uint64_t> active_syncs_;
-  int error_ = 0;  // errno of the first sync that failed
+  uint64_t next_sync_ = 1;           // number of the next sync
+  std::set<uint64_t> active_syncs_;  // numbers of the syncs that are under way
+  int error_ = 0;                    // errno of the first sync that failed
 };
 
 }  // namespace braiddb

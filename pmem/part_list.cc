@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kTitle = "braiddb-parts ";
 constexpr std::string_view kChecksum = "checksum ";
 
-// Takes the first line, without its newline, off `text`.
+// Moves the first line of `text` to *line, and removes its newline. Returns false if there is no complete line.
 bool TakeLine(std::string_view* text, std::string* line) {
   const size_t end = text->find('\n');
   if (end == std::string_view::npos) return false;
@@ -24,25 +24,29 @@ bool TakeLine(std::string_view* text, std::string* line) {
   return true;
 }
 
+// Returns the last line of a list with this body.
 std::string ChecksumLine(std::string_view body) {
   char line[32];
   std::snprintf(line, sizeof(line), "checksum %016" PRIx64 "\n", static_cast<uint64_t>(XXH3_64bits(body.data(), body.size())));
   return line;
 }
 
+// Returns the Corruption of a list, with advice.
 Status Damaged(const std::string& path, const char* how) {
   return Status::Corruption("the part list " + path + " " + how + "; restore the region's files from a backup");
 }
 
-// "<word> <name> <bytes>" with the name that the part must have.
+// Parses "<word> <name> <bytes>". Returns false if the name is not that of part `index`, or the size is 0.
 bool ParsePart(const std::string& line, const char* word, size_t index, uint64_t* bytes) {
   const std::string prefix = std::string(word) + " " + PartName(index) + " ";
   return line.starts_with(prefix) && std::sscanf(line.c_str() + prefix.size(), "%" SCNu64, bytes) == 1 && *bytes != 0;
 }
 
+// Parses the lines before the checksum. A text whose checksum matches was written by ToText; the checks here find lists that
+// another program has made.
 bool ParseBody(std::string_view body, PartList* list) {
   std::string line;
-  if (!TakeLine(&body, &line)) return false;  // the title, looked at before
+  if (!TakeLine(&body, &line)) return false;  // the title, which Parse has checked
   if (!TakeLine(&body, &line) || std::sscanf(line.c_str(), "database %" SCNx64, &list->database_id) != 1) return false;
   if (!TakeLine(&body, &line) || std::sscanf(line.c_str(), "region %u of %u", &list->region, &list->region_count) != 2)
     return false;
@@ -56,7 +60,7 @@ bool ParseBody(std::string_view body, PartList* list) {
     } else {
       return false;
     }
-    // Nothing is mapped beyond the sum of the parts, so the sum must not wrap.
+    // The sum bounds what is mapped, so it must not overflow.
     if (bytes > kMaxTotalBytes - total) return false;
     total += bytes;
   }
@@ -80,10 +84,11 @@ std::string PartName(size_t index) {
 uint64_t UsualGrowth(uint64_t reserved) {
   constexpr uint64_t kLeast = 8ull << 20;
   constexpr uint64_t kMost = 128ull << 20;
-  constexpr uint64_t kShare = 1024;  // of a very large region
+  constexpr uint64_t kShare = 1024;  // a very large region grows by 1/kShare of its size
   return std::max(std::clamp(reserved / 4, std::min(reserved, kLeast), kMost), reserved / kShare);
 }
 
+// Saturates: a list that was not parsed may have any sizes.
 uint64_t PartList::TotalBytes() const {
   return std::accumulate(parts.begin(), parts.end(), uint64_t{0},
                          [](uint64_t sum, uint64_t part) { return part > UINT64_MAX - sum ? UINT64_MAX : sum + part; });
@@ -101,7 +106,7 @@ std::string PartList::ToText() const {
 
 Status PartList::Parse(std::string_view text, const std::string& path, PartList* list) {
   *list = PartList();
-  // The version comes first: another one may mean anything by the rest.
+  // The version is checked first: in another version the rest may have another meaning.
   unsigned version = 0;
   if (!text.starts_with(kTitle)) return Damaged(path, "is empty or not a part list");
   if (std::sscanf(std::string(text.substr(kTitle.size(), 12)).c_str(), "%u", &version) != 1) return Damaged(path, "is damaged");

@@ -1,9 +1,10 @@
-// PartsGuard: the mappings of a pool's parts, by which PMDK's locks live on in children of this process.
+// PartsGuard: registers the mappings of a pool's parts with the fork guard (util/fork_guard.h), so that PMDK's locks of the
+// parts end when the pool is closed.
 //
-// GOAL  PMDK's locks of flock(2) end with the pool. PMDK closes a part's descriptor when it has mapped the part, but the
-// mapping keeps
-//       the open file and its lock. A child of fork(2) inherits the mapping, so the child must get another one
-//       (util/fork_guard.h).
+// WHY  PMDK locks each part with flock(2) and closes the descriptor when the part is mapped. The mapping then keeps the open
+//      file and its lock. A child of fork(2) inherits the mapping, and with it the lock. So a child gets another mapping in its
+//      place.
+// ORDER  Guard after PMDK has mapped the part; Release before PMDK unmaps the pool. In between, a fork finds each mapping.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,13 @@ class PartsGuard {
   PartsGuard(const PartsGuard&) = delete;
   PartsGuard& operator=(const PartsGuard&) = delete;
 
-  // After PMDK has mapped the part.
+  // Registers the mapping of the file `part`. Call after PMDK has mapped the part. Throws std::bad_alloc.
   void Guard(const std::string& part, uint8_t* memory, uint64_t bytes);
-  // Before PMDK unmaps the pool.
+  // Removes all registrations. Call before PMDK unmaps the pool. May be called again.
   void Release();
 
  private:
-  std::vector<uint8_t*> parts_;
+  std::vector<uint8_t*> parts_;  // begin of each registered mapping
 };
 
 }  // namespace braiddb

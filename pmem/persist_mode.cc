@@ -15,9 +15,11 @@
 namespace braiddb {
 namespace {
 
+// What makes stores durable: cache flushes (kDax, kDeviceDax), nothing (kMemory), or msync (kDisk).
 enum class Medium : uint8_t { kDax, kDeviceDax, kMemory, kDisk };
 
-// The kernel grants MAP_SYNC exactly where flushing CPU caches makes stores durable.
+// Finds the medium of a file. The kernel grants MAP_SYNC exactly where a flush of CPU caches makes stores durable, so a trial
+// mapping of one page tells DAX from a disk.
 Status FindMedium(const std::string& file, Medium* medium) {
   if (IsCharacterDevice(file)) {
     uint64_t bytes = 0;
@@ -39,14 +41,17 @@ Status FindMedium(const std::string& file, Medium* medium) {
   return Status::OK();
 }
 
+// Returns true if the platform writes out CPU caches at a power failure (eADR).
 bool HasEadr() { return pmem_has_auto_flush() == 1; }
 
+// Returns the InvalidArgument for a mode that is not safe for the file.
 Status Refuse(const std::string& file, const char* why) {
   return Status::InvalidArgument("persist_mode for " + file + ": " + why);
 }
 
 }  // namespace
 
+// These names are written to options files, so they never change.
 std::span<const PersistModeName> PersistModeNames() {
   static constexpr PersistModeName kNames[] = {{PersistMode::kAuto, "auto"},
                                                {PersistMode::kCacheLine, "cache-line"},
@@ -63,6 +68,7 @@ const char* NameOf(PersistMode mode) {
   return "unknown";
 }
 
+// kPage is allowed on every file system: msync works on DAX and on tmpfs as well. A mode of cache lines is allowed on DAX only.
 Status ResolvePersistMode(const std::string& file, PersistMode requested, PersistMode* resolved) {
   Medium medium = Medium::kDisk;
   Status status = FindMedium(file, &medium);

@@ -1,4 +1,9 @@
-// Which PersistMode is right for a file system.
+// ResolvePersistMode: chooses the PersistMode for a file system, and refuses modes that would not make stores durable there.
+//
+//   medium                          kAuto becomes               also allowed
+//   DAX file system, dax device     kEadr or kCacheLine         the other one if the platform has it; kPage on a file system
+//   tmpfs, hugetlbfs                kEmulated                   kPage
+//   other file systems              kPage                       none
 #pragma once
 
 #include <span>
@@ -9,19 +14,20 @@
 
 namespace braiddb {
 
-// `file` is an existing regular file, opened for nothing but probing. kAuto becomes kEadr or kCacheLine on DAX, kEmulated on
-// tmpfs and hugetlbfs, kPage elsewhere. Any other request is passed on if it is safe there, and is InvalidArgument, with
-// advice, if it is not.
+// Sets *resolved for an existing regular file or dax device, which is opened for probing and does not change. A request other
+// than kAuto is the result if it is safe on the medium. InvalidArgument, with advice: the request is not safe there. IOError,
+// NotFound: the file cannot be probed. Thread-safe.
 Status ResolvePersistMode(const std::string& file, PersistMode requested, PersistMode* resolved);
 
-// The names of all modes, for options files, properties and command lines. The C API, which sees public headers only, has the
-// same names for its environment variable.
+// The name of a mode in options files, properties and on command lines. The C API uses the same names for its environment
+// variable; it has its own table, since it includes public headers only.
 struct PersistModeName {
   PersistMode mode;
   const char* name;
 };
+// Returns the names of all modes.
 std::span<const PersistModeName> PersistModeNames();
-// "unknown" if it has none.
+// Returns the name of a mode, or "unknown" for a value that is no mode.
 const char* NameOf(PersistMode mode);
 
 }  // namespace braiddb

@@ -17,6 +17,8 @@ namespace {
 
 enum class FlushInstruction : uint8_t { kClwb, kClflushopt, kClflush };
 
+// CPUID leaf 7, EBX: bit 24 is CLWB, bit 23 is CLFLUSHOPT. CLWB keeps the line in the cache; CLFLUSHOPT evicts it; CLFLUSH
+// evicts it, and flushes are ordered one after the other.
 FlushInstruction BestFlushInstruction() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) {
@@ -43,11 +45,13 @@ void FlushLine(uintptr_t line, FlushInstruction instruction) {
 
 }  // namespace
 
-// Lines that a thread has flushed since its last fence; kept only while a write latency is injected.
+// Number of lines that each thread has flushed since its last fence. Exists only while a write latency is injected: the fence
+// then waits for all of them.
 struct Persistence::PendingLines {
   PerThread<uint64_t> lines;
 };
 
+// Latencies are injected in kEmulated only, so that a wrong option does not slow down persistent memory.
 Persistence::Persistence(PersistMode mode, const EmulationOptions& emulation)
     : path_(Path::kSlow),
       mode_(mode),
@@ -66,6 +70,7 @@ Persistence::Persistence(PersistMode mode, const EmulationOptions& emulation)
 
 Persistence::~Persistence() = default;
 
+// An observer needs the slow path, which calls it.
 void Persistence::SetObserver(PersistObserver* observer) {
   observer_ = observer;
   ChoosePath();
@@ -81,6 +86,8 @@ PmWrites Persistence::writes() const { return counters_ == nullptr ? PmWrites() 
 
 bool Persistence::HasClwb() { return BestFlushInstruction() == FlushInstruction::kClwb; }
 
+// The fast paths are for a Persistence without observer, counters and latencies. kPage and CPUs without CLWB take the slow
+// path.
 void Persistence::ChoosePath() {
   const bool has_clwb = static_cast<FlushInstruction>(instruction_) == FlushInstruction::kClwb;
   path_ = Path::kSlow;
@@ -90,13 +97,16 @@ void Persistence::ChoosePath() {
     path_ = Path::kFenceOnly;
   } else if (has_clwb) {
     path_ = Path::kClwb;
-    // Of other memory than DRAM nothing is known.
+    // The probe measures DRAM. Its result says nothing about persistent memory, so only kEmulated streams.
     streams_ = mode_ == PersistMode::kEmulated && StreamingIsFaster();
   }
 }
 
+// STEPS  1 tell observer and counters  2 kEadr: done; kPage: remember the pages; else flush each line  3 count the lines for an
+//        injected write latency.
 void Persistence::FlushSlow(const void* address, size_t bytes) {
-  asm volatile("" ::: "memory");
+  BRAIDDB_DCHECK(path_ == Path::kSlow);
+  asm volatile("" ::: "memory");  // the compiler keeps the stores to the flushed bytes before the flush
   if (BRAIDDB_MUTANT("flush-range-not-aligned") && bytes != 0) bytes = (bytes - 1) / kCacheLine * kCacheLine + 1;
   if (observer_ != nullptr) observer_->OnFlush(address, bytes);
   if (counters_ != nullptr) counters_->OnFlush(address, bytes);
@@ -113,12 +123,14 @@ void Persistence::FlushSlow(const void* address, size_t bytes) {
     if (uint64_t* pending = pending_lines_->lines.Get()) {
       *pending += lines;
     } else {
-      SpinFor(lines * write_latency_ns_);  // a thread without a slot pays at once
+      SpinFor(lines * write_latency_ns_);  // a thread without a counter waits at once
     }
   }
 }
 
+// The observer sees the fence before it happens, so a crash simulator can cut the power between the flushes and the fence.
 bool Persistence::DrainSlow() {
+  BRAIDDB_DCHECK(path_ == Path::kSlow && (mode_ != PersistMode::kPage || page_sync_ != nullptr));
   if (observer_ != nullptr) observer_->OnDrain();
   if (counters_ != nullptr) counters_->OnDrain();
   if (mode_ == PersistMode::kPage) {

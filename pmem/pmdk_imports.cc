@@ -14,22 +14,24 @@
 namespace braiddb {
 namespace {
 
+// A table of relocation entries of a library.
 struct Imports {
   const ElfW(Rela) * entries = nullptr;
   size_t count = 0;
 };
 
+// The parts of a loaded library that the dynamic section names. Addresses are absolute: glibc has relocated the entries.
 struct Library {
   ElfW(Addr) base = 0;
   const ElfW(Sym) * symbols = nullptr;
   const char* names = nullptr;
-  Imports functions;  // called
-  Imports others;     // whose address is taken, among other things
+  Imports functions;  // DT_JMPREL: functions that the library calls
+  Imports others;     // DT_RELA: functions whose address the library takes, and data
   uintptr_t read_only_begin = 0;
   uintptr_t read_only_end = 0;
 };
 
-// glibc has stored addresses in the entries that are one.
+// Reads the dynamic section and the RELRO range of a loaded library.
 Library Examine(const dl_phdr_info& info) {
   Library library;
   library.base = info.dlpi_addr;
@@ -53,24 +55,28 @@ Library Examine(const dl_phdr_info& info) {
   return library;
 }
 
-// Returns what was there.
+// Stores `function` in the entry at `place`, and returns the old content. Returns null, and changes nothing, if the page cannot
+// be made writable.
 void* StoreImport(const Library& library, uintptr_t place, void* function) {
   const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   void* const first = reinterpret_cast<void*>(place & ~(page - 1));
   const bool read_only = place >= library.read_only_begin && place < library.read_only_end;
   if (read_only && mprotect(first, page, PROT_READ | PROT_WRITE) != 0) return nullptr;
-  // relaxed: the function was there before, and other threads may call the old one a little longer.
+  // relaxed: `function` is code, which needs no publication; other threads may call the old function a little longer.
   void* const before = __atomic_exchange_n(reinterpret_cast<void**>(place), function, __ATOMIC_RELAXED);
   if (read_only) (void)mprotect(first, page, PROT_READ);
   return before;
 }
 
+// The request of one call, and its result.
 struct Replacement {
   const char* name;
   void* function;
   void* before = nullptr;
 };
 
+// Callback of dl_iterate_phdr: replaces the import if the library is libpmemobj. Returns 0, which continues with the next
+// library: a process may have several copies.
 int ReplaceInLibpmemobj(dl_phdr_info* info, size_t, void* argument) {
   if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, "libpmemobj.so") == nullptr) return 0;
   auto& replacement = *static_cast<Replacement*>(argument);

@@ -13,40 +13,43 @@
 #include <mutex>
 
 #include "pmem/pmdk_imports.h"
+#include "util/check.h"
 
 namespace braiddb {
 namespace {
 
-constexpr size_t kMaxZones = 1024;  // 16 TiB
-constexpr size_t kLargeBlock = 256u << 10;
+constexpr size_t kMaxZones = 1024;          // zones of the largest region, 16 TiB
+constexpr size_t kLargeBlock = 256u << 10;  // bytes from which on a block is remembered
 constexpr char kArenas[] = "heap.arenas_default_max";
 
 thread_local bool opens_pool = false;
 thread_local bool closes_pool = false;
-// Bytes of the largest allocation that may be the array; 0: the thread opens no pool.
+// Bytes of the largest allocation that may be the array of zones; 0: the thread opens no pool.
 thread_local size_t zone_array_bytes = 0;
-// libpmemobj called AllocateWithRoom while this thread opened a pool.
+// True if libpmemobj has called AllocateWithRoom since the open scope of this thread began.
 thread_local bool is_called = false;
 
+// A large block that libpmemobj has allocated.
 struct Block {
   uint8_t* begin = nullptr;
   size_t bytes = 0;
-  bool is_untouched = false;  // zeros, and nothing was stored but what is no zero
+  bool is_untouched = false;  // InitializeMutex has stored nothing there, so untouched pages have no memory yet
 
+  // The first and the end of the pages that lie completely in the block.
   uint8_t* FirstPage(size_t page) const { return begin + (page - reinterpret_cast<uintptr_t>(begin) % page) % page; }
   uint8_t* EndOfPages(size_t page) const { return begin + bytes - (reinterpret_cast<uintptr_t>(begin) + bytes) % page; }
 };
-// The large blocks that libpmemobj has taken on this thread since the scope began. More of them stay as they are.
+// Large blocks that libpmemobj has allocated on this thread since the scope began. Further blocks are not remembered.
 thread_local std::array<Block, 8> large_blocks;
 thread_local bool notes_blocks = false;
 
 size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
-// Zeros that take no memory before they are touched.
+// Makes the block zero. Whole pages are returned to the system, so they take no memory before they are touched.
 void MakeZero(const Block& block) {
   uint8_t* const first = block.FirstPage(PageBytes());
   uint8_t* const end = block.EndOfPages(PageBytes());
-  // Shared memory, which a program's malloc may give, keeps its bytes.
+  // A program's malloc may return shared memory, which keeps its bytes after MADV_DONTNEED. The witness byte detects this.
   volatile uint8_t* const witness = first;
   if (first < end) *witness = 1;
   if (first < end && (madvise(first, static_cast<size_t>(end - first), MADV_DONTNEED) != 0 || *witness != 0))
@@ -55,6 +58,7 @@ void MakeZero(const Block& block) {
   std::memset(end, 0, static_cast<size_t>(block.begin + block.bytes - end));
 }
 
+// Remembers a large block, and makes it zero while a pool is opened. Returns `memory`.
 void* Noted(void* memory, size_t bytes) {
   if (!notes_blocks || bytes < kLargeBlock || memory == nullptr) return memory;
   for (Block& block : large_blocks) {
@@ -66,6 +70,7 @@ void* Noted(void* memory, size_t bytes) {
   return memory;
 }
 
+// Removes a block that is freed or moved.
 void Forget(void* memory) {
   if (!notes_blocks || memory == nullptr) return;
   for (Block& block : large_blocks) {
@@ -73,6 +78,8 @@ void Forget(void* memory) {
   }
 }
 
+// malloc for libpmemobj. While a pool is opened, an allocation that may be the array of zones gets zeroed room behind it. An
+// allocation of another purpose with such a size gets the room as well, which only costs memory.
 void* AllocateWithRoom(size_t bytes) {
   is_called = true;
   if (bytes > zone_array_bytes || bytes % sizeof(int) != 0) return Noted(std::malloc(bytes), bytes);
@@ -89,7 +96,7 @@ void Free(void* memory) {
   std::free(memory);
 }
 
-// In place of pthread_mutex_init and pthread_mutex_destroy, for libpmemobj.
+// The replacement of pthread_mutex_init for libpmemobj: a mutex in a large block of zeros is initialized already.
 int InitializeMutex(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {
   const auto* const at = reinterpret_cast<const uint8_t*>(mutex);
   for (Block& block : large_blocks) {
@@ -100,8 +107,10 @@ int InitializeMutex(pthread_mutex_t* mutex, const pthread_mutexattr_t* attribute
   return pthread_mutex_init(mutex, attributes);
 }
 
+// The replacement of pthread_mutex_destroy for libpmemobj.
 int DestroyMutex(pthread_mutex_t* mutex) { return closes_pool ? 0 : pthread_mutex_destroy(mutex); }
 
+// Installs both replacements, once in the process.
 void ReplaceMutexFunctions() {
   static const bool replaced = [] {
     ReplaceImportOfLibpmemobj("pthread_mutex_init", reinterpret_cast<void*>(&InitializeMutex));
@@ -113,6 +122,7 @@ void ReplaceMutexFunctions() {
 
 bool IsZero(const uint8_t* page, size_t bytes) { return page[0] == 0 && std::memcmp(page, page + 1, bytes - 1) == 0; }
 
+// Returns runs of zero pages to the system. The content does not change: such a page reads as zeros again.
 void ReleaseZeroPages(const Block& block) {
   const size_t page = PageBytes();
   uint8_t* const end = block.EndOfPages(page);
@@ -134,6 +144,7 @@ PmdkMemoryScope::PmdkMemoryScope() : is_outer_(!notes_blocks) {
 }
 
 PmdkMemoryScope::~PmdkMemoryScope() {
+  BRAIDDB_DCHECK(notes_blocks);
   if (!is_outer_) return;
   notes_blocks = false;
   for (const Block& block : large_blocks) {
@@ -145,11 +156,11 @@ PmdkMemoryScope::~PmdkMemoryScope() {
 
 namespace {
 
-// The setting of the process, while scopes live.
+// The process's setting of arenas. The first scope stores the program's own setting, and the last one restores it.
 struct ArenaSetting {
-  std::mutex mutex;  // guards what follows, and what libpmemobj has
-  int scopes = 0;
-  unsigned before = 0;  // the program's own choice; 0: libpmemobj has no such setting
+  std::mutex mutex;     // guards the fields, and the setting in libpmemobj
+  int scopes = 0;       // open scopes of all threads
+  unsigned before = 0;  // the program's own setting; 0: libpmemobj has no such setting
 };
 ArenaSetting& Arenas() {
   static ArenaSetting setting;
@@ -159,6 +170,7 @@ ArenaSetting& Arenas() {
 }  // namespace
 
 PmdkOpenScope::PmdkOpenScope(uint64_t zones) {
+  BRAIDDB_DCHECK(!opens_pool && !closes_pool);
   {
     ArenaSetting& arenas = Arenas();
     const std::lock_guard<std::mutex> lock(arenas.mutex);
@@ -176,14 +188,19 @@ PmdkOpenScope::PmdkOpenScope(uint64_t zones) {
 }
 
 PmdkOpenScope::~PmdkOpenScope() {
+  BRAIDDB_DCHECK(opens_pool);
   zone_array_bytes = 0;
   opens_pool = false;
   ArenaSetting& arenas = Arenas();
   const std::lock_guard<std::mutex> lock(arenas.mutex);
+  BRAIDDB_DCHECK(arenas.scopes > 0);
   if (--arenas.scopes == 0 && arenas.before != 0) (void)pmemobj_ctl_set(nullptr, kArenas, &arenas.before);
 }
 
-PmdkCloseScope::PmdkCloseScope() { closes_pool = true; }
+PmdkCloseScope::PmdkCloseScope() {
+  BRAIDDB_DCHECK(!closes_pool && !opens_pool);
+  closes_pool = true;
+}
 PmdkCloseScope::~PmdkCloseScope() { closes_pool = false; }
 
 bool PmdkOpenScope::HasRoom() const { return is_called; }

@@ -16,6 +16,7 @@
 #include "pmem/part_list.h"
 #include "pmem/pmdk_imports.h"
 #include "pmem/posix.h"
+#include "util/check.h"
 
 namespace braiddb {
 namespace {
@@ -30,7 +31,8 @@ struct Mapping {
   uint64_t offset = 0;
 };
 
-// Where this process has the file mapped to share.
+// Finds the shared mappings of a file in this process. They are compared by inode, and by device number or path: some file
+// systems give their files other device numbers than their mappings.
 std::vector<Mapping> SharedMappings(const std::string& path, const struct stat& file) {
   std::vector<Mapping> found;
   std::ifstream maps("/proc/self/maps");
@@ -44,14 +46,14 @@ std::vector<Mapping> SharedMappings(const std::string& path, const struct stat& 
                     sharing, &mapping.offset, &major_number, &minor_number, &inode, &name) < 7) {
       continue;
     }
-    // Some file systems give their files other device numbers than their mappings.
     const bool same_place = makedev(major_number, minor_number) == file.st_dev || line.compare(name, line.npos, path) == 0;
     if (sharing[3] == 's' && inode == file.st_ino && same_place) found.push_back(mapping);
   }
   return found;
 }
 
-// What is stored into the parts of a region from here on stays in this process.
+// Replaces the shared mappings of a region's parts by private ones. Later stores stay in this process. A mapping that cannot be
+// replaced stays shared; then stores of PMDK may still reach the disk, without any order.
 void MapPrivately(const std::string& directory) {
   for (size_t part = 0;; ++part) {
     const std::string path = posix::JoinPath(directory, PartName(part));
@@ -69,17 +71,18 @@ void MapPrivately(const std::string& directory) {
 
 class PmdkSync {
  public:
-  // In place of pmem_msync, for libpmemobj.
+  // The replacement of pmem_msync for libpmemobj. Returns 0 in a scope, also if the sync has failed (STEPS, 4).
   static int Sync(const void* address, size_t bytes) {
     const PmdkSyncScope* const scope = current_scope;
     if (scope == nullptr) return pmem_msync(address, bytes);
     if (scope->kind_ == PmdkSyncScope::Kind::kNothing) return 0;
     scope->persistence_->Flush(address, bytes);
     if (scope->kind_ == PmdkSyncScope::Kind::kSyncs && !scope->persistence_->Drain())
-      MapPrivately(scope->directory_);  // does nothing the second time
+      MapPrivately(scope->directory_);  // a second call finds no shared mapping
     return 0;
   }
 
+  // Installs the replacement, once in the process.
   static void Install() {
     static const bool installed = [] {
       ReplaceImportOfLibpmemobj("pmem_msync", reinterpret_cast<void*>(&Sync));
@@ -96,6 +99,9 @@ PmdkSyncScope::PmdkSyncScope(Persistence* persistence, const std::string& direct
   current_scope = this;
 }
 
-PmdkSyncScope::~PmdkSyncScope() { current_scope = outer_; }
+PmdkSyncScope::~PmdkSyncScope() {
+  BRAIDDB_DCHECK(current_scope == (persistence_->mode() == PersistMode::kPage ? this : outer_));
+  current_scope = outer_;
+}
 
 }  // namespace braiddb

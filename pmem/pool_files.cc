@@ -15,7 +15,7 @@
 namespace braiddb {
 namespace {
 
-constexpr int kTries = 1000;
+constexpr int kTries = 1000;  // reads of one descriptor before its checksum counts as damage
 
 }  // namespace
 
@@ -24,6 +24,7 @@ Status PoolFiles::Open() {
   return status.ok() ? ReadRoot() : status;
 }
 
+// The owner replaces the list by renames, so a read finds a complete list.
 Status PoolFiles::ReadList(PartList* list) const {
   const std::string path = posix::JoinPath(directory_, "PARTS");
   std::string text;
@@ -35,8 +36,9 @@ Status PoolFiles::Damaged(const std::string& what) const {
   return Status::Corruption("the region in " + directory_ + " is damaged: " + what + "; restore it from a backup");
 }
 
-// What points behind the parts was written after Open, when the region had grown: by then the list had the new part, or named it
-// as the next one, whose file is there (region_files.h). One that is announced and pointed at by nobody may still be taken back.
+// A pointer behind the listed parts was written after Open, when the region had grown. By then the list named the new part, or
+// announced it as `next` and its file existed (region_files.h, STEPS 2 to 5). An announced part is added only if the range
+// needs it: a part to which no pointer leads may still be removed.
 Status PoolFiles::FindParts(uint64_t offset, uint64_t bytes, PartList* parts) const {
   const auto has = [&](const PartList& list) { return offset <= list.TotalBytes() && bytes <= list.TotalBytes() - offset; };
   *parts = list_;
@@ -47,6 +49,7 @@ Status PoolFiles::FindParts(uint64_t offset, uint64_t bytes, PartList* parts) co
   return has(*parts) ? Status::OK() : Damaged("something lies behind its parts");
 }
 
+// REQUIRES: `to` has room for `bytes` bytes.
 Status PoolFiles::Read(uint64_t offset, uint64_t bytes, void* to) const {
   PartList parts;
   Status status = FindParts(offset, bytes, &parts);
@@ -56,7 +59,7 @@ Status PoolFiles::Read(uint64_t offset, uint64_t bytes, void* to) const {
 Status PoolFiles::Read(uint64_t offset, uint64_t bytes, std::vector<uint64_t>* to, uint64_t at) const {
   PartList parts;
   if (Status status = FindParts(offset, bytes, &parts); !status.ok()) return status;
-  // A damaged list may promise more than the files have: no memory for that.
+  // A damaged list may have larger parts than the files. The last byte shows whether the files have the range.
   uint8_t last = 0;
   if (bytes > 0) {
     if (Status status = ReadParts(parts, offset + bytes - 1, 1, &last); !status.ok()) return status;
@@ -65,7 +68,7 @@ Status PoolFiles::Read(uint64_t offset, uint64_t bytes, std::vector<uint64_t>* t
   return ReadParts(parts, offset, bytes, reinterpret_cast<uint8_t*>(to->data()) + at);
 }
 
-// The parts as one file.
+// The parts lie one after the other in the pool's address range.
 Status PoolFiles::ReadParts(const PartList& list, uint64_t offset, uint64_t bytes, void* to) const {
   auto* out = static_cast<uint8_t*>(to);
   uint64_t begin = 0;
@@ -81,6 +84,7 @@ Status PoolFiles::ReadParts(const PartList& list, uint64_t offset, uint64_t byte
   return Status::OK();
 }
 
+// O_NONBLOCK keeps the open of a FIFO from waiting. A read that ends early is damage: the list promises more bytes.
 Status PoolFiles::ReadPart(size_t part, uint64_t offset, uint64_t bytes, uint8_t* to) const {
   const std::string path = posix::JoinPath(directory_, PartName(part));
   const posix::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -97,6 +101,8 @@ Status PoolFiles::ReadPart(size_t part, uint64_t offset, uint64_t bytes, uint8_t
   return Status::OK();
 }
 
+// STEPS  1 read the pool header and PMDK's descriptor  2 check signature and version  3 read the root object  4 check its
+//        magic, version, checksums, and that it belongs to the listed region.
 Status PoolFiles::ReadRoot() {
   std::vector<uint64_t> head(kPoolHeapSizeOffset / 8 + 1);
   if (Status status = Read(0, head.size() * 8, head.data()); !status.ok()) return status;
@@ -117,7 +123,7 @@ Status PoolFiles::ReadRoot() {
   return Status::OK();
 }
 
-// A block that is being linked is read without it: all its descriptors are unused then.
+// A block that is being linked at this moment may be missed. Its descriptors are unused then, so no segment is missed.
 Status PoolFiles::ListSegments(std::vector<ListedSegment>* segments) const {
   segments->clear();
   ObjectId link = root_.directory;
@@ -136,7 +142,7 @@ Status PoolFiles::ListSegments(std::vector<ListedSegment>* segments) const {
   return Status::OK();
 }
 
-// One that changes while it is read does not match its state word, and is read again.
+// A descriptor that changes while it is read does not match its state word, and is read again. A damaged one never matches.
 Status PoolFiles::ReadDescriptor(uint64_t place, SegmentDescriptor descriptor, std::vector<ListedSegment>* segments) const {
   for (int i = 0; i < kTries; ++i) {
     const auto state = static_cast<SegmentState>(descriptor.state_word & 0xff);

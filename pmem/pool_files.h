@@ -1,7 +1,12 @@
-// PoolFiles: the pool of a region, read from its files by system calls, whether someone has them open to write or not.
+// PoolFiles: reads a region's pool from its files by system calls, also while another process has the database open and writes.
 //
-// WHY IT IS SAFE  Files are only read, and nothing is mapped, so that one that shrinks is an error and no signal. What is read is
-//   verified by its checksums; what changes while it is read may be of several times, and is then read again.
+// WHY IT IS SAFE  Files are only read and never mapped, so a file that shrinks meanwhile is an error and no signal. Structures
+//   are verified by their checksums. A structure that changes while it is read does not match its checksum, and is read again.
+// WHAT A READER SEES  The owner stores fields before the word that makes them count (CC-34 to CC-36), and the kernel shows a
+//   file's bytes as the owner's mapping has them. So a structure whose hash matches is one that the owner has stored as a
+//   whole. It may be newer than what is durable: if the machine fails, the owner's next open may find the older state.
+// CONCURRENCY     No lock is taken, and the owner of the database is not disturbed. The results of different calls may be from
+//   different times.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +21,14 @@
 
 namespace braiddb {
 
-// A segment as its descriptor said at some moment.
+// The facts of a segment, as its descriptor had them at one moment.
 struct ListedSegment {
   SegmentState state = SegmentState::kUnused;
   uint64_t generation = 0;
   uint64_t entry_seed = 0;
-  uint64_t data = 0;      // offset of the first entry in the pool
-  uint64_t capacity = 0;  // bytes of entries
-  uint64_t sealed_bytes = 0;
+  uint64_t data = 0;          // offset of the first entry, from the start of the pool
+  uint64_t capacity = 0;      // room for entries, bytes
+  uint64_t sealed_bytes = 0;  // kSealed: bytes of valid entries
 };
 
 // Thread safety: const methods may be called concurrently.
@@ -31,31 +36,36 @@ class PoolFiles {
  public:
   explicit PoolFiles(std::string directory) : directory_(std::move(directory)) {}
 
-  // The part list and the root, verified. NotFound: there is no region; NotSupported: of another version.
+  // Reads and verifies the part list and the root. NotFound: there is no region. NotSupported: another version wrote the
+  // region. Corruption: list, pool header or root are damaged. The methods below REQUIRE that Open has returned OK.
   Status Open();
   const std::string& directory() const { return directory_; }
-  // As they were at Open, without a part that was being added.
+  // The part list as it was at Open, without a part that was being added.
   const PartList& list() const { return list_; }
   const RegionRoot& root() const { return root_; }
-  // What the `pool` field of an ObjectId says.
+  // The identity of the pool, which is the `pool` field of each ObjectId in it.
   uint64_t identity() const { return identity_; }
 
-  // Also of parts that the region has grown by since Open.
+  // Copies bytes of the pool. Also reads parts that the region has grown by since Open. Corruption: no part has these bytes.
   Status Read(uint64_t offset, uint64_t bytes, void* to) const;
-  // To the bytes of *to from `at` on, which grows to hold them once it is known that the files have so many.
+  // Copies bytes of the pool to byte `at` of *to, which grows if needed. *to grows only if the files have these bytes, so a
+  // damaged size takes no memory.
   Status Read(uint64_t offset, uint64_t bytes, std::vector<uint64_t>* to, uint64_t at) const;
-  // The segments that are in use. Not one moment's: each as it was at some time of the call.
+  // Lists the segments in use. Each is read at some moment of the call; together they are no snapshot.
   Status ListSegments(std::vector<ListedSegment>* segments) const;
+  // Returns the Corruption of this region, with the damage `what` and advice.
   Status Damaged(const std::string& what) const;
 
  private:
   Status ReadList(PartList* list) const;
   Status ReadRoot();
-  // The list as of now, with a part that is being added, if bytes lie there that Open's list does not have. Corruption: they do
-  // not lie in any.
+  // Returns a list whose parts have the range: the list of Open, or else the present list with a part that is being added.
+  // Corruption: the range lies in neither.
   Status FindParts(uint64_t offset, uint64_t bytes, PartList* parts) const;
+  // Reads a range as if the parts of the list were one file.
   Status ReadParts(const PartList& list, uint64_t offset, uint64_t bytes, void* to) const;
   Status ReadPart(size_t part, uint64_t offset, uint64_t bytes, uint8_t* to) const;
+  // Appends the segment of a descriptor at `place` to *segments if it is in use. `descriptor`: as read with its block.
   Status ReadDescriptor(uint64_t place, SegmentDescriptor descriptor, std::vector<ListedSegment>* segments) const;
 
   std::string directory_;

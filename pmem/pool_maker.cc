@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pmem/posix.h"
+#include "util/check.h"
 
 namespace braiddb {
 namespace {
@@ -23,7 +24,7 @@ constexpr uint32_t kCheckBadBlocks = 1;
 constexpr uint32_t kSingleHeader = 1;
 constexpr uint32_t kChecksum2K = 2;
 constexpr uint64_t kPoolUuid = 24;
-constexpr uint64_t kUuids[] = {40, 56, 72, 88, 104};  // of the part, of its neighbours, of the neighbours of the replica
+constexpr uint64_t kUuids[] = {40, 56, 72, 88, 104};  // UUIDs of the part, its neighbours, and the replica's neighbours
 constexpr uint64_t kUuidBytes = 16;
 constexpr uint64_t kCreationTime = 120;
 constexpr uint64_t kAlignments = 128;
@@ -38,7 +39,7 @@ constexpr uint16_t kThisMachine = 183;
 #error "PMDK has no number for this machine here"
 #endif
 
-// Four bits for each type: its alignment less one.
+// PMDK's description of a machine's alignments: four bits for each type, its alignment less one.
 template <class... Types>
 constexpr uint64_t AlignmentsOf() {
   uint64_t all = 0;
@@ -51,10 +52,13 @@ constexpr uint64_t kAlignmentsHere =
 
 template <class T>
 void Put(std::vector<uint8_t>* pool, uint64_t offset, T value) {
+  BRAIDDB_DCHECK(offset + sizeof(value) <= pool->size());
   std::memcpy(pool->data() + offset, &value, sizeof(value));
 }
 
+// Writes a random UUID of version 4 (RFC 4122).
 Status PutRandom(std::vector<uint8_t>* pool, uint64_t offset) {
+  BRAIDDB_DCHECK(offset + kUuidBytes <= pool->size());
   uint8_t* const uuid = pool->data() + offset;
   if (getrandom(uuid, kUuidBytes, 0) != static_cast<ssize_t>(kUuidBytes))
     return Status::IOError("no random bytes for a new pool");
@@ -63,6 +67,7 @@ Status PutRandom(std::vector<uint8_t>* pool, uint64_t offset) {
   return Status::OK();
 }
 
+// Writes the pool header. The pool has one part with a header (SINGLEHDR), so all neighbours are the part itself.
 Status PutHeader(std::vector<uint8_t>* pool, uint64_t creation_seconds, bool checks_bad_blocks) {
   std::memcpy(pool->data(), kPoolSignature, sizeof(kPoolSignature));
   Put(pool, kPoolMajorOffset, kPoolMajor);
@@ -84,10 +89,12 @@ Status PutHeader(std::vector<uint8_t>* pool, uint64_t creation_seconds, bool che
 
 // ---- Descriptor, lanes, heap
 
+// Writes the Fletcher checksum into the last 8 bytes of a structure.
 void PutChecksum(std::vector<uint8_t>* pool, uint64_t offset, uint64_t bytes) {
   Put(pool, offset + bytes - sizeof(uint64_t), PoolView(pool->data(), pool->size()).ChecksumOf(offset, bytes));
 }
 
+// Writes the descriptor, the heap's size, and the capacities of the logs in the lanes, which are empty otherwise.
 void PutDescriptor(std::vector<uint8_t>* pool) {
   std::memcpy(pool->data() + kPoolLayoutOffset, kFewLanesLayout, sizeof(kFewLanesLayout));
   Put(pool, kPoolLanesOffset, kPoolFirstLane);
@@ -101,35 +108,42 @@ void PutDescriptor(std::vector<uint8_t>* pool) {
   }
 }
 
+// Writes the header of the heap, whose zones are all zero: PMDK initializes a zone when it allocates there.
 void PutHeapHeader(std::vector<uint8_t>* pool) {
   std::memcpy(pool->data() + kSmallHeapBegin, kHeapSignature, sizeof(kHeapSignature));
-  const uint64_t words[] = {1, 0, 0, kChunkBytes, kZoneChunks};  // version 1.0, unused
+  const uint64_t words[] = {1, 0, 0, kChunkBytes, kZoneChunks};  // version 1.0; one word is unused
   std::memcpy(pool->data() + kSmallHeapBegin + sizeof(kHeapSignature), words, sizeof(words));
   PutChecksum(pool, kSmallHeapBegin, kHeapHeaderBytes);
 }
 
 }  // namespace
 
+// EINTR is not an error: the call is repeated.
 int Allocate(int fd, uint64_t begin, uint64_t end) {
+  BRAIDDB_DCHECK(begin < end);
   while (fallocate(fd, 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) != 0) {
     if (errno != EINTR) return errno;
   }
   return 0;
 }
 
+// A full file system, for example, is no reason to give up holes: the error shows when the blocks are needed.
 bool CanAllocate(int fd) {
   const int error = Allocate(fd, 0, kPageBytes);
   return error != EOPNOTSUPP && error != ENOSYS;
 }
 
-// Without fallocate(2) the C library reads a byte of each block and stores it again.
+// Without fallocate(2), posix_fallocate(3) reads a byte of each block and writes it again.
 Status FillRange(int fd, const std::string& path, uint64_t begin, uint64_t end) {
+  BRAIDDB_DCHECK(begin < end);
   int error = 0;
   while ((error = posix_fallocate(fd, static_cast<off_t>(begin), static_cast<off_t>(end - begin))) == EINTR) {
   }
   return error == 0 ? Status::OK() : posix::ErrnoStatus(error, "reserve the blocks of", path);
 }
 
+// STEPS  1 set the size  2 allocate the blocks of the head and of the first chunks  3 compose the head in DRAM  4 write the
+//        head.
 Status MakeSmallPool(int fd, const std::string& path, bool checks_bad_blocks) {
   if (ftruncate(fd, kSmallPartBytes) != 0) return posix::ErrnoStatus(errno, "give its size to", path);
   const bool has_holes = CanAllocate(fd);
@@ -148,6 +162,8 @@ Status MakeSmallPool(int fd, const std::string& path, bool checks_bad_blocks) {
   return Status::OK();
 }
 
+// STEPS  1 the head has the geometry of MakeSmallPool  2 no redo log is pending  3 the used chunks end within the first
+//        kBornChunks, and one free run has all chunks behind them. The headers are read from the file, before PMDK maps it.
 bool IsBornPool(int fd) {
   std::vector<uint8_t> head(kSmallHeadEnd);
   if (pread(fd, head.data(), head.size(), 0) != static_cast<ssize_t>(head.size())) return false;
@@ -157,7 +173,7 @@ bool IsBornPool(int fd) {
   if (first_lane != kPoolFirstLane || pool.lanes() != kFewLanes || pool.heap_begin() != kSmallHeapBegin ||
       pool.heap_end() != kSmallPartBytes)
     return false;
-  if (pool.RedoPending()) return false;  // an allocation that was cut short may be finished anywhere
+  if (pool.RedoPending()) return false;  // PMDK's open may finish the allocation in any chunk
   ZoneHeader zone;
   ChunkHeader chunks[kSmallChunks];
   std::memcpy(&zone, head.data() + kSmallZone, sizeof(zone));

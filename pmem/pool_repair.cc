@@ -18,13 +18,15 @@ namespace braiddb {
 namespace {
 
 constexpr char kSetting[] = "sds.at_create";
-constexpr uint64_t kBytesRead = kPoolRunIdOffset + sizeof(uint64_t);
+constexpr uint64_t kBytesRead = kPoolRunIdOffset + sizeof(uint64_t);  // header, descriptor and run id
 
+// Guards PMDK's setting sds.at_create, which belongs to the process.
 std::mutex& SettingMutex() {
   static std::mutex mutex;
   return mutex;
 }
 
+// Writes all bytes, in several calls if the system writes fewer.
 Status WriteAt(int fd, uint64_t offset, const void* bytes, size_t count, const std::string& path) {
   const char* from = static_cast<const char*>(bytes);
   while (count > 0) {
@@ -38,6 +40,8 @@ Status WriteAt(int fd, uint64_t offset, const void* bytes, size_t count, const s
   return Status::OK();
 }
 
+// CRASH  After each write: the checksum matches one value of the feature bit (PERSIST ORDER in the header). A power cut may
+//        lose any of the writes before the caller's fsync; the argument is the same.
 Status DropShutdownState(int fd, const PoolView& pool, const std::string& path) {
   const uint32_t features = pool.features() & ~kPoolHasShutdownState;
   const uint64_t checksum = pool.HeaderChecksum(features);
@@ -57,6 +61,8 @@ NoShutdownStateScope::NoShutdownStateScope() : lock_(SettingMutex()) {
 
 NoShutdownStateScope::~NoShutdownStateScope() { (void)pmemobj_ctl_set(nullptr, kSetting, &before_); }
 
+// STEPS  1 read the head  2 a short file or a damaged header stays as it is  3 drop the shutdown state  4 make the run id even
+//        5 sync if something was written. A crash in between leaves a header that step 3 accepts again.
 Status PreparePool(const std::string& first_part, std::string* what) {
   what->clear();
   if (IsCharacterDevice(first_part)) return Status::OK();

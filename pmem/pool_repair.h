@@ -1,16 +1,18 @@
-// PoolRepair: what a pool must not have when PMDK makes or opens it.
+// PoolRepair: removes two things from a pool for which PMDK would refuse to open it: the shutdown state, and an odd run id.
 //
-// SHUTDOWN STATE  PMDK stores in the header of a pool the sum of the unsafe-shutdown counts and identities of the devices
-//   behind all parts. PMDK refuses a pool that was not closed if the sum is another one at the next open. Parts that are added to
-//   an open pool are not in the sum. So pools are made without this state, and an open drops the state from a pool that has it.
-// RUN ID  A number that PMDK increases by 2 at each open. PMDK opens no pool in which it is odd, and BraidDB uses nothing that
-//   depends on it. So an open makes an odd number even.
+// SHUTDOWN STATE  PMDK stores in the pool header the sum of the unsafe-shutdown counts and identities of the devices behind all
+//   parts. If a pool was not closed, and the sum differs at the next open, PMDK refuses the pool. Parts that are added to an
+//   open pool are missing in the sum. So pools are created without this state, and an open removes the state from a pool that
+//   has it. device_record.h detects unsafe shutdowns in its place.
+// RUN ID  PMDK increases this number by 2 at each open, and refuses a pool with an odd number. BraidDB uses nothing that
+//   depends on the number. So an open makes an odd number even.
 //
-// PERSIST ORDER  None is needed. PreparePool stores three things: the feature bit (4 bytes), the shutdown state (64 bytes that
-//   have no meaning without the bit), the checksum of the header (8 bytes). Whatever a crash leaves of the three, the checksum
-//   is right for one value of the bit. PoolView::HeaderIsSound accepts both values, and PreparePool then stores all three again.
-//   The run id is one word of 8 bytes, which changes at once.
-// RECOVERY       PreparePool runs before each pmemobj_open, so PMDK sees a finished header only.
+// PERSIST ORDER  None is needed. PreparePool stores three things: the feature bit (4 bytes), the shutdown state (64 bytes,
+//   which have no meaning without the bit), and the checksum of the header (8 bytes). After any crash the checksum matches one
+//   value of the bit. PoolView::HeaderIsSound accepts both values, and PreparePool then stores all three again. The run id is
+//   one word of
+//   8 bytes. [CC-38]
+// RECOVERY  PreparePool runs before each pmemobj_open, and syncs before it returns. So PMDK sees a finished header only.
 #pragma once
 
 #include <mutex>
@@ -20,8 +22,9 @@
 
 namespace braiddb {
 
-// While it lives, pmemobj_create makes pools without a shutdown state. PMDK has one setting for the process: if another thread of
-// the program makes a pool of its own meanwhile, that pool has no shutdown state either. Scopes exclude each other.
+// While a scope lives, pmemobj_create makes pools without a shutdown state. PMDK has one setting for the process. If another
+// thread of the program creates a pool of its own meanwhile, that pool has no shutdown state either. Scopes exclude each other
+// by a mutex.
 class NoShutdownStateScope {
  public:
   NoShutdownStateScope();
@@ -31,12 +34,12 @@ class NoShutdownStateScope {
 
  private:
   const std::lock_guard<std::mutex> lock_;
-  int before_ = 0;  // the program's own choice
+  int before_ = 0;  // the program's own setting, which the destructor restores
 };
 
-// Makes the file ready for pmemobj_open, durably. `what` says what was changed, "" for nothing. A damaged header stays as it is:
-// PMDK refuses it. A device (dax_device.h) stays as it is, too: its pool is made without a shutdown state and never grows.
-// REQUIRES: the pool is closed, and `first_part` is the only part with a header (SINGLEHDR).
+// Makes the file ready for pmemobj_open, durably. *what describes the changes; "" if there are none. A damaged header stays as
+// it is, since PMDK refuses it. A device (dax_device.h) stays as it is: its pool has no shutdown state. IOError: the file
+// cannot be read or written. REQUIRES: the pool is closed, and `first_part` is the only part with a header (SINGLEHDR).
 Status PreparePool(const std::string& first_part, std::string* what);
 
 }  // namespace braiddb

@@ -16,6 +16,7 @@
 namespace braiddb::posix {
 namespace {
 
+// Returns what a user can do about the error; "" if there is no general advice.
 const char* Advice(int error) {
   switch (error) {
     case EACCES:
@@ -38,9 +39,11 @@ const char* Advice(int error) {
   }
 }
 
+// Creates a file with these contents, without a sync. An existing regular file of this name is removed, not overwritten: it may
+// have another name somewhere.
 Status Write(const std::string& path, std::string_view contents, Fd* file) {
   struct stat found;
-  if (lstat(path.c_str(), &found) == 0) {  // not through a link, nor into a file that has another name somewhere
+  if (lstat(path.c_str(), &found) == 0) {
     if (!S_ISREG(found.st_mode)) return Status::IOError(path + " is not a regular file; move it elsewhere");
     if (unlink(path.c_str()) != 0) return ErrnoStatus(errno, "remove", path);
   }
@@ -56,6 +59,7 @@ Status Write(const std::string& path, std::string_view contents, Fd* file) {
   return Status::OK();
 }
 
+// fsync(2), or a note for the batch of a thread that defers its syncs.
 Status Sync(const Fd& file, const std::string& path) {
   return DeferredSyncs::Sync(file.get()) == 0 ? Status::OK() : ErrnoStatus(errno, "sync", path);
 }
@@ -66,6 +70,7 @@ Status Rename(const std::string& temporary, const std::string& path) {
 
 }  // namespace
 
+// An errno of 0 comes from libraries that fail without one.
 Status ErrnoStatus(int error, std::string_view action, const std::string& path) {
   const char* const reason = error == 0 ? "the system gave no reason" : std::strerror(error);
   const std::string message = "cannot " + std::string(action) + " " + path + ": " + reason + Advice(error);
@@ -90,6 +95,8 @@ bool IsSymbolicLink(const std::string& path) {
   return lstat(path.c_str(), &st) == 0 && S_ISLNK(st.st_mode);
 }
 
+// Reads until the end of the file or one buffer beyond `max_bytes`, so a file that grows meanwhile does not fill the memory.
+// EINVAL and ELOOP are OpenOwnFile's errors for a file that is no regular one or a symbolic link.
 Status ReadSmallFile(const std::string& path, size_t max_bytes, std::string* contents) {
   contents->clear();
   const Fd fd(OpenOwnFile(path, O_RDONLY));
@@ -108,6 +115,8 @@ Status ReadSmallFile(const std::string& path, size_t max_bytes, std::string* con
   return Status::Corruption(path + " is larger than it can be; restore it from a backup");
 }
 
+// ORDER: the synced content before the rename, and the rename before the sync of the directory. After an error the temporary
+// file is removed; if only the last sync fails, the new file stays, and may be lost by a crash.
 Status ReplaceSmallFile(const std::string& directory, const std::string& name, std::string_view contents) {
   const std::string path = JoinPath(directory, name);
   const std::string temporary = path + ".tmp";
@@ -122,6 +131,8 @@ Status ReplaceSmallFile(const std::string& directory, const std::string& name, s
   return SyncDirectory(directory);
 }
 
+// The sync of the file after the rename commits both in the file system's journal. If that sync or an earlier step fails, both
+// names are removed.
 Status CreateSmallFile(const std::string& directory, const std::string& name, std::string_view contents) {
   const std::string path = JoinPath(directory, name);
   const std::string temporary = path + ".tmp";
@@ -148,6 +159,7 @@ Status SyncDirectory(const std::string& path) {
   return Status::OK();
 }
 
+// readdir(3) reports its errors by errno only, so errno is cleared before each call.
 Status List(const std::string& path, std::vector<std::string>* names) {
   names->clear();
   std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), closedir);
@@ -163,6 +175,7 @@ Status List(const std::string& path, std::vector<std::string>* names) {
   return Status::OK();
 }
 
+// mkdir(2) of each prefix. A prefix that exists is no error; a prefix that cannot be created and does not exist is one.
 Status MakeDirectories(const std::string& path, std::vector<std::string>* created) {
   if (path.empty()) return Status::InvalidArgument("the path of a directory is empty; name one");
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {

@@ -30,18 +30,18 @@ namespace braiddb {
 namespace {
 
 constexpr uint64_t kMaxAddressSpace = 16ull << 40;     // of one region
-constexpr uint64_t kMaxAddressSpaceAll = 64ull << 40;  // of all regions of the process, half of what a process has
-constexpr uint64_t kLeastAddressSpace = 64ull << 30;   // of one region, where the process has so much
-// A region without a limit of its own takes this fraction of what is left to the process, so that others find something, too.
+constexpr uint64_t kMaxAddressSpaceAll = 64ull << 40;  // of all regions of the process: half of its address space
+constexpr uint64_t kLeastAddressSpace = 64ull << 30;   // of one region, if the process has so much
+// A region without max_bytes reserves one part in so many of the address space that is left, so that other regions find some.
 constexpr uint64_t kShareOfAddressSpace = 4;
 constexpr size_t kMaxStatBytes = 4096;
-constexpr uint64_t kRoomToGrow = 4;  // times what the region has
+constexpr uint64_t kRoomToGrow = 4;  // a region reserves at least so many times its present size
 
-// PMDK's own classes of small objects have runs for 200 objects each, up to 4 MiB. Ours has runs of one chunk for objects of all
-// sizes that it can have.
+// PMDK's own classes of small objects have runs for 200 objects each, up to 4 MiB. BraidDB's class has runs of one chunk for
+// small objects of all sizes.
 constexpr uint64_t kObjectUnit = 1024;
 constexpr uint64_t kMaxClassObject = 64 * kObjectUnit - kObjectHeaderBytes;  // PMDK allows 64 units
-constexpr uint64_t kRunOverhead = 4096;                                      // of a chunk, at most, for the header of a run
+constexpr uint64_t kRunOverhead = 4096;                                      // bytes for the header of a run, at most
 
 constexpr uint64_t kZoneBytes = kZoneHeaderBytes + kZoneChunks * kChunkBytes;
 
@@ -52,10 +52,10 @@ constexpr uint64_t ChunksOf(uint64_t object_bytes) { return (object_bytes + kObj
 
 PMEMoid* AsPmdk(ObjectId* id) { return reinterpret_cast<PMEMoid*>(id); }
 
-// Of all open regions of the process; a hint for those to come.
+// Address space that all open regions of the process reserve; a hint for ChooseMaxBytes.
 std::atomic<uint64_t> reserved_address_space{0};
 
-// What the limit of address space (ulimit -v) leaves; UINT64_MAX if there is none.
+// Returns the address space that the limit of the process (ulimit -v) leaves; UINT64_MAX without a limit.
 uint64_t AddressSpaceLeft() {
   struct rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
@@ -65,12 +65,12 @@ uint64_t AddressSpaceLeft() {
   return limit.rlim_cur - std::min<uint64_t>(limit.rlim_cur, used);
 }
 
-// pmemobj_constr: 0 lets the allocation commit.
+// PMDK's constructor of an object (pmemobj_constr): 0 lets the allocation commit, -1 cancels it.
 int CallPrepare(PMEMobjpool*, void* object, void* prepare) {
   return (*static_cast<const Region::Prepare*>(prepare))(static_cast<uint8_t*>(object)) ? 0 : -1;
 }
 
-// What libpmemobj says about a pool that it will not create or open.
+// Returns the status for an errno of libpmemobj about a pool that it does not create or open.
 Status PoolStatus(int error, std::string_view action, const std::string& path) {
   if (error == EWOULDBLOCK) return Status::Busy(path + " is in use; close the database in the process that has it open");
   if (error == EINVAL || error == 0) {  // 0: PMDK found an inconsistency and has no errno for it
@@ -83,8 +83,11 @@ Status PoolStatus(int error, std::string_view action, const std::string& path) {
 }  // namespace
 
 Region::Region(std::shared_ptr<RegionFiles> files, const RegionConfig& config)
-    : files_(std::move(files)), config_(config), devices_(files_->directory(), config_.info_log) {}
+    : files_(std::move(files)), config_(config), devices_(files_->directory(), config_.info_log) {
+  BRAIDDB_DCHECK(config_.persistence != nullptr && config_.index < config_.count);
+}
 
+// ORDER: PMDK closes the pool before the record of memory modules says `closed`. [CC-39]
 Region::~Region() {
   reserved_address_space.fetch_sub(counted_reservation_, std::memory_order_relaxed);
   if (pool_ == nullptr) return;
@@ -101,18 +104,19 @@ std::string Region::Name() const { return "region " + std::to_string(config_.ind
 
 uint64_t Region::ChooseMaxBytes(uint64_t total) const {
   const uint64_t limit = std::min(kMaxAddressSpace, RoundDown(kMaxAddressSpaceAll / config_.count));
-  if (!files_->device().empty()) return files_->CapacityBytes();  // the pool takes it all
+  if (!files_->device().empty()) return files_->CapacityBytes();  // the pool takes the whole device
   if (config_.max_bytes != 0) return RoundDown(std::min(config_.max_bytes, limit));
   const uint64_t capacity = std::max(files_->CapacityBytes(), kMinRegionSize);
   const uint64_t reserved = reserved_address_space.load(std::memory_order_relaxed);
   uint64_t share = (kMaxAddressSpaceAll - std::min(reserved, kMaxAddressSpaceAll)) / kShareOfAddressSpace / config_.count;
-  // A power of two, so that most opens find region.set as it has to be.
+  // A power of two, so that most opens compute the same value and need not rewrite region.set.
   share = std::max({std::bit_floor(share), kLeastAddressSpace, kRoomToGrow * total});
   const uint64_t left = AddressSpaceLeft() / kShareOfAddressSpace / config_.count;
   return RoundDown(std::max(std::min({capacity, limit, share, left}), kMinRegionSize));
 }
 
 void Region::CountReservation() {
+  BRAIDDB_DCHECK(counted_reservation_ == 0);
   counted_reservation_ = max_bytes_;
   reserved_address_space.fetch_add(max_bytes_, std::memory_order_relaxed);
 }
@@ -151,7 +155,7 @@ Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& conf
   if (Status status = region->OpenPool(set.path, is_finished); !status.ok()) return status;
   if (Status status = region->files_->CheckSizes(); !status.ok()) return status;
   if (Status status = region->OnMapped(); !status.ok()) return status;
-  region->born_chunks_ = kBornChunks;  // what they have room for is not known
+  region->born_chunks_ = kBornChunks;  // the room in the first chunks is unknown, so the next allocation fills the holes
   region->RestoreFooters();
   if (Status status = region->FindRoot(); !status.ok()) return status;
   if (Status status = region->CheckRoot(); !status.ok()) return status;
@@ -160,15 +164,14 @@ Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& conf
   return Status::OK();
 }
 
-// libpmemobj makes the pool if it must have all of its lanes.
 Status Region::CreatePool(const std::string& set_path) {
   bool makes_pool = files_->device().empty() && LaneLimitScope::IsPossible();
   BRAIDDB_SYNC_POINT_ARG("Region::CreatePool", &makes_pool);
   if (makes_pool) {
-    // Files in memory have no bad blocks, and a disk reports its own. The crash test opens pools too often.
+    // Bad blocks exist on persistent memory only. The crash test opens pools too often for the check.
     const PersistMode mode = persistence()->mode();
     const bool is_persistent_memory = mode != PersistMode::kEmulated && mode != PersistMode::kPage && !kCrashTest;
-    // The pages that are written here are synced with those that are stored to.
+    // If the thread defers its syncs, the pages of the head are synced together with those that PMDK stores to.
     const bool syncs_later = mode == PersistMode::kPage && DeferredSyncs::active();
     Status status = files_->MakeFirstPart(is_persistent_memory, !syncs_later);
     if (status.ok()) status = OpenPool(set_path, true);
@@ -185,9 +188,10 @@ Status Region::CreatePool(const std::string& set_path) {
 }
 
 Status Region::OpenPool(const std::string& set_path, bool is_finished) {
+  BRAIDDB_DCHECK(pool_ == nullptr && image_ == nullptr);
   PoolExtent extent{.lanes = kPmdkLanes};
   Status status = ReadPoolExtent(files_->part_path(0), &extent);
-  if (!status.ok() && !status.IsNotSupported()) {  // of the version PMDK speaks
+  if (!status.ok() && !status.IsNotSupported()) {  // PMDK reports a version that it does not support
     const Status sizes = files_->CheckSizes();
     return sizes.ok() ? status : sizes;
   }
@@ -216,7 +220,6 @@ Status Region::OpenPool(const std::string& set_path, bool is_finished) {
   return persistence()->failed() ? persistence()->error() : DefineObjectClass();
 }
 
-// In DRAM: each open does so.
 Status Region::DefineObjectClass() {
   pobj_alloc_class_desc description{kObjectUnit, 0, (kChunkBytes - kRunOverhead) / kObjectUnit, POBJ_HEADER_COMPACT, 0};
   if (pmemobj_ctl_set(pool_, "heap.alloc_class.new.desc", &description) == 0) {
@@ -229,12 +232,12 @@ Status Region::DefineObjectClass() {
 Status Region::CheckHeap(bool* is_finished) const {
   std::unique_ptr<RegionImage> image;
   DaxDevice device;
-  const auto ignore = [](const std::string&, const std::string&) {};  // the files have been checked
+  const auto ignore = [](const std::string&, const std::string&) {};  // RegionFiles::CheckParts has checked the files
   Status mapped = files_->device().empty() ? RegionImage::MapLocked(files_->directory(), ignore, &image)
                                            : DaxDevice::Map(files_->device(), DaxDevice::Access::kRead, &device);
   if (!mapped.ok()) return mapped;
   const PoolView pool = image != nullptr ? PoolView(image->base(), image->bytes()) : PoolView(device.base(), device.bytes());
-  // What is wrong with the header, PMDK says. What a crash left half done, it finishes.
+  // PMDK reports a damaged header, and finishes an operation that a crash has cut short.
   if (pool.FindDamage() != nullptr) return Status::OK();
   const char* damage = pool.FindLaneDamage();
   *is_finished = damage == nullptr && !pool.RedoPending();
@@ -243,14 +246,14 @@ Status Region::CheckHeap(bool* is_finished) const {
   return Status::Corruption(Name() + ": " + damage + "; restore the region's files from a backup");
 }
 
-// The pool is mapped and its parts are listed.
 Status Region::OnMapped() {
+  BRAIDDB_DCHECK(pool_ != nullptr && !files_->list().parts.empty());
   uint64_t begin = 0;
   for (size_t i = 0; i < files_->list().parts.size(); begin += files_->list().parts[i++]) {
-    // PMDK maps the first part over all of the address space that it reserves, and the others over that.
+    // PMDK maps the first part over the whole reserved address space, and maps further parts over that mapping.
     parts_guard_.Guard(files_->part_path(i), base() + begin, i == 0 ? max_bytes_ : files_->list().parts[i]);
   }
-  long long no_growth = 0;  // we extend explicitly: PMDK would do so in steps of 128 MiB and past what is free
+  long long no_growth = 0;  // Extend grows the pool: PMDK would grow by 128 MiB, also if the file system is full
   BRAIDDB_CHECK(pmemobj_ctl_set(pool_, "heap.size.granularity", &no_growth) == 0);
   reserved_bytes_.store(files_->list().TotalBytes(), std::memory_order_release);
   PoolExtent extent;
@@ -269,7 +272,7 @@ void Region::PutOnNode(int system_node, bool move) {
   BindToNumaNode(base(), reserved_bytes(), memory_node_, move);
 }
 
-// On huge pages. File systems with DAX give them by themselves, and what is on a disk is synced by small ones.
+// File systems with DAX use huge pages without help. Files on a disk are synced by small pages, so huge ones would write more.
 RegionFiles::Fill Region::PartFill() const {
   if (persistence()->mode() != PersistMode::kEmulated) return nullptr;
   return [this](int fd, uint64_t bytes) {
@@ -279,9 +282,9 @@ RegionFiles::Fill Region::PartFill() const {
   };
 }
 
-// The header of the last chunk of a free run says how long the run is, so that PMDK finds its begin from behind. PMDK stores
-// this footer without a flush, to make it anew at open; but libpmemobj 1.12 does that for runs in use only, and follows what a
-// power cut has left of the others. [CC-37]
+// The header of the last chunk of a free run is a footer with the length of the run, by which PMDK finds the begin of the run.
+// PMDK stores footers without a flush and rebuilds them at open, but libpmemobj 1.12 rebuilds those of used runs only. After a
+// power cut it would follow a stale footer of a free run. The walk stops at a header without a valid length. [CC-37]
 void Region::RestoreFooters() {
   for (uint64_t zone = heap_begin_ + kHeapHeaderBytes; zone + kZoneHeaderBytes <= reserved_bytes(); zone += kZoneBytes) {
     const auto* const header = reinterpret_cast<const ZoneHeader*>(base() + zone);
@@ -304,8 +307,9 @@ bool Region::IsValidObject(const ObjectId& id, uint64_t bytes) const {
 }
 
 Status Region::AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, const Prepare& prepare) {
-  if (persistence()->failed()) return persistence()->error();  // *id may name an object that is on no medium
+  if (persistence()->failed()) return persistence()->error();  // *id may name an object that is not on media
   BRAIDDB_CHECK(id->offset == 0);
+  BRAIDDB_DCHECK(bytes > 0 && reinterpret_cast<uintptr_t>(id) % alignof(ObjectId) == 0);
   if (pool_ == nullptr) return Status::ReadOnly(Name() + " is open for reading only");
   if (bytes > PMEMOBJ_MAX_ALLOC_SIZE) {
     return Status::InvalidArgument("one object of " + std::to_string(bytes) + " bytes is more than the " +
@@ -313,10 +317,10 @@ Status Region::AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, con
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   if (Status status = FillBefore(bytes); !status.ok()) return status;
-  // The first growth may only fill up a zone, where an object of this size need not fit; the second starts the next zone.
+  // The first growth may only fill the last zone, where the object need not fit. The second one starts the next zone.
   const bool is_small = bytes <= kMaxClassObject;
   const uint64_t flags = (prepare ? POBJ_XALLOC_ZERO : 0) | (is_small ? POBJ_CLASS_ID(object_class_) : 0);
-  if (!is_small)  // whole chunks, of no class
+  if (!is_small)  // an object of whole chunks belongs to no class
     bytes = std::min<uint64_t>(ChunksOf(bytes) * kChunkBytes - kObjectHeaderBytes, PMEMOBJ_MAX_ALLOC_SIZE);
   const pmemobj_constr constructor = prepare ? CallPrepare : nullptr;
   void* const argument = const_cast<Prepare*>(&prepare);
@@ -332,8 +336,9 @@ Status Region::AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, con
   }
 }
 
-// The creation of a database allocates less than the chunks that have blocks from the start: the root has one, small objects have
-// one, and one is left. PMDK takes them from the front. [CC-61]
+// The first kBornChunks chunks have blocks from the start: the root takes one, small objects take one, and one is left. PMDK
+// takes chunks from the front. So the fields born_* count the allocations, and the holes are filled before these chunks are
+// used up. A FreeObject makes PMDK's next choice unknown, so it counts as if all chunks were used. [CC-61]
 Status Region::FillBefore(uint64_t bytes) {
   if (!first_part_has_holes_) return Status::OK();
   if (bytes <= kMaxClassObject) {
@@ -347,15 +352,16 @@ Status Region::FillBefore(uint64_t bytes) {
   return Status::OK();
 }
 
-// Under the mutex: libpmemobj 1.12 crashes when a large object is freed beside a growth of the heap (seen in its coalescing of
-// chunks).
+// The mutex is needed: libpmemobj 1.12 crashes if a large object is freed while another thread grows the heap, since it joins
+// the freed chunks with their neighbours.
 void Region::FreeObject(ObjectId* id) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (pool_ == nullptr) {
-    StoreRelaxed(&id->offset, 0);  // in this process only
+    StoreRelaxed(&id->offset, 0);  // the image is private to this process
     return;
   }
   if (persistence()->failed()) return;  // media stay as they are
+  BRAIDDB_DCHECK(id->offset != 0);
   const PmdkSyncScope sync(persistence(), files_->directory());
   born_chunks_ = kBornChunks;
   pmemobj_free(AsPmdk(id));
@@ -365,6 +371,7 @@ void Region::FreeObject(ObjectId* id) {
 
 Status Region::GrowthStep(uint64_t bytes, uint64_t* step) const {
   const uint64_t reserved = reserved_bytes();
+  BRAIDDB_DCHECK(reserved <= max_bytes_);
   const uint64_t needed = RoundUp(bytes + kObjectHeaderBytes + kZoneHeaderBytes + 2 * kChunkBytes);
   if (needed > max_bytes_ - reserved && !files_->device().empty())
     return Status::NoSpace(Name() + " fills its device; delete data");
@@ -380,12 +387,13 @@ Status Region::GrowthStep(uint64_t bytes, uint64_t* step) const {
   if (*step > files_->AvailableBytes()) {
     return Status::NoSpace("the file system of " + Name() + " is full; free space on it or delete data");
   }
+  BRAIDDB_DCHECK(*step >= needed);
   *step = UpToZoneEnd(*step);
   return Status::OK();
 }
 
-// A part ends where a zone does, or less than one alignment before: PMDK leaves what a part adds to the last zone unused until
-// the next open if the same part also starts a new zone.
+// If a part both fills the last zone and starts a new one, PMDK leaves the space in the last zone unused until the next open.
+// So a part ends with the zone, or less than one alignment before its end.
 uint64_t Region::UpToZoneEnd(uint64_t step) const {
   const uint64_t reserved = reserved_bytes();
   const uint64_t heap = reserved - heap_begin_ - kHeapHeaderBytes;
@@ -398,7 +406,7 @@ uint64_t Region::Headroom() {
   return growth_broken_ ? 0 : std::min(max_bytes_ - reserved_bytes(), files_->AvailableBytes());
 }
 
-// Zones as libpmemobj counts them at open: one that holds no chunk is none.
+// libpmemobj does not count a zone without room for a chunk.
 uint64_t Region::ZonesOf(uint64_t bytes) const {
   const uint64_t heap = bytes - heap_begin_ - kHeapHeaderBytes;
   return heap / kZoneBytes + (heap % kZoneBytes >= kZoneHeaderBytes + kChunkBytes ? 1 : 0);
@@ -424,7 +432,6 @@ Status Region::ReserveBytes(uint64_t bytes) {
   }
 }
 
-// See region_files.h for the steps and for what a crash leaves.
 Status Region::Grow(uint64_t bytes) {
   if (growth_broken_) return Status::NoSpace(Name() + " cannot grow any more before the database is opened again");
   uint64_t step = 0;
@@ -432,7 +439,10 @@ Status Region::Grow(uint64_t bytes) {
   return Extend(step);
 }
 
+// STEPS 1 to 5 and their crashes: region_files.h. PMDK's store of the heap size is step 4. If PMDK cannot map the part, the
+// part stays in PMDK's own list, so the region does not grow again before the next open.
 Status Region::Extend(uint64_t step) {
+  BRAIDDB_DCHECK(step > 0 && pool_ != nullptr && !growth_broken_);
   const uint64_t begin = reserved_bytes();
   if (!has_zone_room_ && ZonesOf(begin + step) > ZonesOf(begin)) {
     return Status::NoSpace(Name() + " cannot grow beyond " + std::to_string(begin) +
@@ -440,7 +450,7 @@ Status Region::Extend(uint64_t step) {
                            "open the database again");
   }
   if (Status status = devices_.BeforeGrowth(); !status.ok()) return status;
-  // ORDER: the part is whole and durable before the heap's size includes it. [CC-31]
+  // ORDER: the part is complete and durable before the heap's size includes it. [CC-31]
   if (Status status = files_->AddPart(step, PartFill()); !status.ok()) return status;
   long long extend_by = static_cast<long long>(step);
   const PmdkSyncScope sync(persistence(), files_->directory());
@@ -457,7 +467,7 @@ Status Region::Extend(uint64_t step) {
   if (memory_node_ != kUnknownNumaNode) BindToNumaNode(base() + begin, step, memory_node_);
   // release: pairs with the acquire in reserved_bytes(); the part is mapped.
   reserved_bytes_.store(begin + step, std::memory_order_release);
-  // The small first part has all of its blocks by now.
+  // AddPart has filled the holes of the small first part, so it can have huge pages.
   if (begin == kSmallPartBytes && persistence()->mode() == PersistMode::kEmulated) CollapseHugePages(base(), begin);
   if (Status status = files_->CommitPart(); !status.ok()) Log(Name() + ": part list not written yet: " + status.ToString());
   Log(Name() + " grew by " + std::to_string(step) + " to " + std::to_string(begin + step) + " bytes");

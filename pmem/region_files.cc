@@ -19,6 +19,7 @@
 #include "pmem/layout.h"
 #include "pmem/pool_format.h"
 #include "pmem/pool_maker.h"
+#include "util/check.h"
 #include "util/deferred_syncs.h"
 #include "util/file.h"
 #include "util/mutant.h"
@@ -27,7 +28,7 @@ namespace braiddb {
 namespace {
 
 constexpr size_t kMaxMarkBytes = 64u << 10;
-constexpr uint64_t kStatBlockBytes = 512;  // of stat::st_blocks
+constexpr uint64_t kStatBlockBytes = 512;  // unit of stat::st_blocks
 
 constexpr std::string_view kMarkTitle = "The creation of this database is not complete. It holds no data yet.";
 
@@ -37,13 +38,14 @@ bool IsPartName(const std::string& name) {
          std::all_of(name.begin(), name.begin() + 6, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Names that this folder gives to files.
+// Returns true for a name that this folder gives to a file, also with the suffix of a temporary file.
 bool IsOurs(std::string name) {
   if (name.ends_with(".tmp")) name.resize(name.size() - 4);
   return name == "region.set" || name == "PARTS" || name == kDeviceRecordName || name == "CREATING" || IsPartName(name);
 }
 
-// A mark that was being written. Other bytes under this name are somebody's.
+// Returns true if the file is a mark that was being written: a prefix of a mark, or a mark with more behind it. A file with
+// other bytes under this name belongs to the user.
 bool IsUnfinishedMark(const std::string& path) {
   std::string text;
   if (!posix::ReadSmallFile(path, kMaxMarkBytes, &text).ok()) return false;
@@ -72,7 +74,7 @@ Status RegionFiles::Lock() {
   if (LockFile(fd.get(), LOCK_EX) == EWOULDBLOCK) {
     return Status::Busy(directory_ + " is in use; close the database in the process that has it open");
   }
-  // Any other error: a file system without locks for directories. PMDK locks the parts as well.
+  // Other errors of LockFile mean that the file system has no locks for directories. PMDK locks the parts as well.
   lock_ = std::move(fd);
   return Status::OK();
 }
@@ -88,6 +90,7 @@ Status RegionFiles::FindFiles(bool* found) const {
 
 bool RegionFiles::CreationUnfinished() const { return posix::Exists(creating_path()); }
 
+// CREATING is read first: an unfinished creation may have written PARTS already.
 Status RegionFiles::ReadIdentity(RegionIdentity* identity) const {
   *identity = RegionIdentity();
   bool found = false;
@@ -107,6 +110,7 @@ Status RegionFiles::ReadIdentity(RegionIdentity* identity) const {
   return status.ok() || status.IsNotFound() || status.IsCorruption() ? Status::OK() : status;
 }
 
+// The mark is text that a person can read: a title, the identity, the directory of the database, and a checksum.
 Status RegionFiles::WriteCreatingMark(uint64_t database_id, const std::string& database_path) {
   char id[48];
   std::snprintf(id, sizeof id, "\ndatabase %016" PRIx64 "\npath ", database_id);
@@ -137,12 +141,13 @@ Status RegionFiles::FillFirstPart(Filled filled) {
   if (!first_part_.valid()) {
     if (Status status = HoldFirstPart(); !status.ok()) return status;
   }
+  BRAIDDB_DCHECK(first_part_.valid());
   Status status = FillMappedPart(first_part_.get(), filled);
   if (status.ok()) posix::Fd(std::move(first_part_));  // closes it
   return status;
 }
 
-// A full file system may refuse blocks that are there already, so they are counted first.
+// A full file system may refuse to allocate blocks that a file has already. So the blocks are counted first.
 Status RegionFiles::FillMappedPart(int fd, Filled filled) const {
   struct stat st;
   if (fstat(fd, &st) != 0) return posix::ErrnoStatus(errno, "examine", part_path(0));
@@ -153,6 +158,7 @@ Status RegionFiles::FillMappedPart(int fd, Filled filled) const {
   return error == 0 ? Status::OK() : posix::ErrnoStatus(error, "reserve the blocks of", part_path(0));
 }
 
+// The size is read from the file, since pmemobj_create chooses it for pools with all lanes.
 Status RegionFiles::CommitFirstPart(uint64_t database_id, uint32_t region, uint32_t region_count) {
   const posix::Fd fd(open(part_path(0).c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return posix::ErrnoStatus(errno, "open", part_path(0));
@@ -177,7 +183,7 @@ Status RegionFiles::ReadList() {
   return PartList::Parse(text, Path("PARTS"), &list_);
 }
 
-// PMDK takes a line of the poolset apart at blanks, ends it at a '#', and puts names of parts behind the path.
+// PMDK splits a line of the poolset at blanks, ends it at a '#', and appends names of parts to the path.
 bool RegionFiles::HasPlainPath() const {
   constexpr size_t kMaxPlainBytes = 3 << 10;
   return directory_.size() <= kMaxPlainBytes && std::all_of(directory_.begin(), directory_.end(), [](char c) {
@@ -226,7 +232,7 @@ Status RegionFiles::CheckDeviceIsFree() const {
                                  "the namespace anew with ndctl if nobody needs what is on it");
 }
 
-// ORDER: the whole device is zero before the link is there, so before there is a pool.
+// ORDER: the whole device is zero before the link exists, and so before a pool exists there.
 Status RegionFiles::LinkDevice() const {
   DaxDevice device;
   if (Status status = DaxDevice::Map(device_, DaxDevice::Access::kWrite, &device); !status.ok()) return status;
@@ -237,9 +243,9 @@ Status RegionFiles::LinkDevice() const {
   return posix::SyncDirectory(directory_);
 }
 
-// Devices can change their names, so the link may lead to a device of somebody else. A pool without our root is of this region
-// all the same: its creation was cut short, and no creation begins on a device with a pool.
-// CRASH  after the page is cleared: the link is still there, and the next call finds zeros.
+// Devices can change their names, so the link may lead to another user's device. A pool without a root counts as this region's:
+// its creation was cut short, and no creation begins on a device with a pool.
+// CRASH  after the page is cleared: the link still exists, and a repetition finds zeros.
 Status RegionFiles::ReleaseDevice() const {
   DaxDevice device;
   if (Status status = DaxDevice::Map(part_path(0), DaxDevice::Access::kWrite, &device); !status.ok()) return status;
@@ -252,6 +258,7 @@ Status RegionFiles::ReleaseDevice() const {
   return Status::OK();
 }
 
+// Compares the root with PARTS. The pointer to the root is checked, since the device may hold anything.
 bool RegionFiles::IsPoolOfThisRegion(const DaxDevice& device) const {
   if (std::memcmp(device.base() + kPoolLayoutOffset, kPoolLayout, sizeof(kPoolLayout)) != 0) return false;
   const PoolView pool(device.base(), device.bytes());
@@ -271,6 +278,8 @@ Status RegionFiles::CheckDevice(const std::string& named) const {
 
 // ---- Checking
 
+// STEPS  1 open, not through a link, except the link of the first part to a device  2 type and size  3 the first part begins
+//        with a pool's signature  4 fill holes. O_NONBLOCK keeps the open of a FIFO from waiting.
 Status RegionFiles::CheckPart(size_t index, uint64_t bytes) const {
   const std::string path = part_path(index);
   const std::string restore = "; restore it from a backup";
@@ -300,8 +309,9 @@ Status RegionFiles::CheckPart(size_t index, uint64_t bytes) const {
   return has_holes ? FillHoles(index, fd.get(), size, BlockBytes(st)) : Status::OK();
 }
 
-// A copy may leave out pages of zeros. A store into a page that the file system has no room for would end the process.
-// The first part is made with holes (pool_maker.h), which stay while it is the only part and nothing is allocated there.
+// A copy of a database may have holes in place of pages of zeros. A store into a hole ends the process if the file system is
+// full, so holes get blocks before PMDK maps the part. The first part is created with holes (pool_maker.h). These stay while
+// the part is the only one and no object is allocated there.
 Status RegionFiles::FillHoles(size_t index, int fd, uint64_t bytes, uint64_t blocks) const {
   PoolExtent extent;
   const bool is_only = index == 0 && bytes == kSmallPartBytes && list_.parts.size() == 1 && list_.next == 0;
@@ -319,7 +329,7 @@ Status RegionFiles::CheckParts() {
   if (list_.next != 0) {
     if (Status status = FinishAddPart(); !status.ok()) return status;
   }
-  // PMDK believes what its header says of the heap's size, and dies of it if that is wrong. The rest it checks itself.
+  // PMDK trusts the heap's size in its header, and crashes if the size is wrong. PMDK checks the rest of the header itself.
   PoolExtent extent;
   if (ReadPoolExtent(part_path(0), &extent).ok() &&
       (extent.heap_begin >= extent.heap_end || extent.heap_end != list_.TotalBytes())) {
@@ -336,7 +346,9 @@ Status RegionFiles::CheckSizes() const {
   return Status::OK();
 }
 
+// CRASH  Repeated by the next open: the removal of a missing file is no error, and the heap's size does not change here.
 Status RegionFiles::FinishAddPart() {
+  BRAIDDB_DCHECK(list_.next != 0);
   const size_t index = list_.parts.size();
   const uint64_t bytes = std::exchange(list_.next, 0);
   PoolExtent extent;
@@ -350,7 +362,7 @@ Status RegionFiles::FinishAddPart() {
   return posix::ReplaceSmallFile(directory_, "PARTS", list_.ToText());
 }
 
-// PMDK would take any *.pmem for a part.
+// PMDK would take any *.pmem for a part, so a foreign file is an error.
 Status RegionFiles::CheckNoOthers() const {
   std::vector<std::string> names;
   if (Status status = posix::List(directory_, &names); !status.ok()) return status;
@@ -366,11 +378,14 @@ Status RegionFiles::CheckNoOthers() const {
 
 // ---- Growing
 
+// After an error before step 3 nothing remains: both names are removed, and PARTS may announce a part without a file, which the
+// next open or AddPart ignores.
 Status RegionFiles::AddPart(uint64_t bytes, const Fill& fill) {
+  BRAIDDB_DCHECK(bytes > 0 && list_.next == 0);
   if (commit_pending_) {
     if (Status status = CommitPart(); !status.ok()) return status;
   }
-  // The list is as long with the part as the next one as with it among the others.
+  // A line `next` is as long as a line `part`, so this is the length of the list after step 5 as well.
   PartList longer = list_;
   longer.next = bytes;
   if (longer.ToText().size() > kMaxPartListBytes) {
@@ -405,6 +420,7 @@ Status RegionFiles::AddPart(uint64_t bytes, const Fill& fill) {
 }
 
 Status RegionFiles::CommitPart() {
+  BRAIDDB_DCHECK(list_.next == 0);
   Status status = posix::ReplaceSmallFile(directory_, "PARTS", list_.ToText());
   commit_pending_ = !status.ok();
   return status;
@@ -419,12 +435,12 @@ Status RegionFiles::RemoveFiles() {
   std::string text;
   const bool is_listed =
       posix::ReadSmallFile(Path("PARTS"), kMaxPartListBytes, &text).ok() && PartList::Parse(text, Path("PARTS"), &list).ok();
-  // What a crash left of an AddPart has the name behind the last part.
+  // A crash in AddPart may leave the part behind the last listed one. Parts behind that one are the user's files, and stay.
   std::erase_if(names, [&](const std::string& name) {
     if (!IsOurs(name) || name == "CREATING" || name == "PARTS") return true;
     return is_listed && IsPartName(name.substr(0, PartName(0).size())) && std::stoul(name) > list.parts.size();
   });
-  if (posix::Exists(Path("PARTS"))) names.emplace_back("PARTS");  // last: it says whose the others are
+  if (posix::Exists(Path("PARTS"))) names.emplace_back("PARTS");  // last, since it tells the owner of the others
   for (const std::string& name : names) {
     struct stat st;
     if (has_device && name == PartName(0)) continue;  // the link to the device
@@ -436,7 +452,7 @@ Status RegionFiles::RemoveFiles() {
     if (status = ReleaseDevice(); !status.ok()) return status;
   }
   for (const std::string& name : names) {
-    if (name == "PARTS") {  // ORDER: all others are gone for good before it
+    if (name == "PARTS") {  // ORDER: the removal of all others is durable before the removal of PARTS. [CC-60]
       if (status = posix::SyncDirectory(directory_); !status.ok()) return status;
     }
     if (status = posix::Remove(Path(name)); !status.ok()) return status;

@@ -1,28 +1,35 @@
-// RegionFiles: the directory of one region and the files in it, up to the point where PMDK takes over.
+// RegionFiles: the directory of one region and its files: creation, checks, growth and removal. PMDK opens the pool afterwards.
 //
 // LAYOUT  <directory>/
-//           region.set      PMDK's poolset: address space to reserve, and this directory. Derived: rewritten at open; not there
-//                           if PMDK cannot take the path
+//           region.set      PMDK's poolset: address space to reserve, and this directory. Derived: an open rewrites it. Missing
+//           if
+//                           PMDK cannot parse the path
 //           PARTS           the part list (part_list.h)
-//           DEVICES         the memory modules that the region lies on, if there are any (device_record.h)
+//           DEVICES         the memory modules of the region, if it has any (device_record.h)
 //           000000.pmem …   the parts, mapped one after the other. The only part of a region on a device is a symbolic link
 //                           to the device (dax_device.h)
-//           CREATING        only until the creation of the whole database is complete: its identity and its directory
-//         and, after a crash, *.tmp of one of them. No other file is ever touched.
+//           CREATING        the mark of an unfinished creation: the identity and the directory of the database
+//         and, after a crash, *.tmp of one of them. Other files are never touched.
 //
-// OWNERSHIP  PARTS and CREATING name the identity of the database. CREATING is there before every other file, and goes after
-//         PARTS is there. A removal takes PARTS, and then CREATING, after all other files. So at every instant one of them says
-//         whose files these are. [CC-60]
+// OWNERSHIP  PARTS and CREATING hold the identity of the database. CREATING is written before every other file, and removed
+//         after PARTS is durable. A removal deletes PARTS, and then CREATING, after all other files. So at every instant one of
+//         the two tells the owner of the files. [CC-60]
+// NAMES   A file is the region's if its name is one of the above, with or without the suffix .tmp. A file *.pmem that PARTS
+//         does not list is refused at an open, since PMDK would map it. A part announced by `next` may exist or not.
+// CONCURRENCY  The lock of the directory (Lock) excludes other processes. One thread uses an object at a time.
 //
-// GOAL    AddPart makes the region larger, so that a crash at any instant leaves a region that opens, and no file is taken for
-//         a part before it is whole.
+// GOAL    AddPart makes the region larger. A crash at any instant leaves a region that opens, and an incomplete file is never
+//         taken for a part. [CC-31]
 // STEPS   1. <part>.tmp is created, allocated in full and synced      a full file system shows here; nothing has changed
-//         2. PARTS says `next <part> <bytes>`                         from now on a file of that name and size is ours
+//         2. PARTS says `next <part> <bytes>`                         a file of that name and size is now the region's
 //         3. <part>.tmp is renamed to <part>, the directory synced
-//         4. PMDK maps the part and stores the larger heap size       (Region::Grow); pool_files.h reads: after 2, 3
+//         4. PMDK maps the part and stores the larger heap size       (Region::Extend)
 //         5. PARTS says `part <part> <bytes>`                         (CommitPart)
-// CRASH   after 1, 2: Open removes <part>.tmp. After 3: the part is there, the heap does not know it: Open removes it. After
-//         4: the heap knows it: Open takes it into the list. After 5: done.
+// CRASH   after 1, 2: the next open removes <part>.tmp. After 3: the part exists, and the heap's size does not include it: the
+//         open removes it. After 4: the heap's size includes the part: the open adds it to the list. After 5: nothing is left
+//         to do.
+// WHAT A READER SEES  A process that reads the files (pool_files.h) finds the part from step 3 on: it is announced and exists.
+// COST    Three renames with their syncs, and one allocation of blocks.
 #pragma once
 
 #include <cstdint>
@@ -38,25 +45,26 @@ namespace braiddb {
 
 class DaxDevice;
 
-inline constexpr uint64_t kPartAlignment = 2ull << 20;  // part sizes are multiples of it, so that huge pages fit
+// Sizes of new parts are multiples of this number of bytes, so that huge pages fit.
+inline constexpr uint64_t kPartAlignment = 2ull << 20;
 
-// Whose the files in a directory are.
+// The owner of the files in a directory.
 struct RegionIdentity {
   enum class Kind {
     kNone,      // no file of a region
-    kCreating,  // of a creation that is not complete
-    kRegion,    // of a region
-    kUnknown,   // what says so is missing or damaged
+    kCreating,  // files of an unfinished creation
+    kRegion,    // files of a region
+    kUnknown,   // there are files, but PARTS and CREATING are missing or damaged
   };
   Kind kind = Kind::kNone;
   uint64_t database_id = 0;
-  std::string database_path;  // kCreating: absolute
+  std::string database_path;  // kCreating: the database's directory, absolute
 };
 
 // Thread safety: one thread at a time.
 class RegionFiles {
  public:
-  // `directory` exists and is canonical.
+  // REQUIRES: `directory` is canonical. It need not exist for FindFiles and ReadIdentity.
   explicit RegionFiles(std::string directory) : directory_(std::move(directory)) {}
 
   const std::string& directory() const { return directory_; }
@@ -65,101 +73,121 @@ class RegionFiles {
   std::string creating_path() const { return Path("CREATING"); }
   const PartList& list() const { return list_; }
 
-  // At creation: the only part lies on this device; empty: parts are files. ReadList finds it for a region that is there.
+  // For a creation: sets the device of the only part; empty if parts are files. For an existing region ReadList finds the
+  // device.
   void SetDevice(const std::string& device) { device_ = device; }
   const std::string& device() const { return device_; }
-  // InvalidArgument if it is no persistent memory, or is not free.
+  // InvalidArgument: the device is no persistent memory, or its first page is not zero. Busy: another process uses it.
   Status CheckDeviceIsFree() const;
-  // Clears the device, and puts the link to it into the directory.
+  // Clears the whole device durably, and then creates the link to it, durably.
   Status LinkDevice() const;
-  // InvalidArgument if `named`, one of region_paths, is a device, and the first part is not a link to it.
+  // InvalidArgument: `named`, an element of region_paths, is a device, and the first part is not a link to it.
   Status CheckDevice(const std::string& named) const;
 
-  // Holds the directory for this process until destruction or Unlock; Busy if someone has it.
+  // Locks the directory until destruction, by flock(2). Busy: another process or object has the lock. OK on a file system
+  // without locks: PMDK locks the parts as well.
   Status Lock();
-  // Whether any file of a region is there, whole or not. NotFound if the directory does not exist.
+  // Sets *found if the directory has a file with the name of a region's file, complete or not. An unfinished temporary mark
+  // does not count. NotFound: the directory does not exist.
   Status FindFiles(bool* found) const;
-  // A Create that did not get to its end left these files.
+  // Returns true if the mark CREATING exists.
   bool CreationUnfinished() const;
-  // OK and kNone if the directory does not exist.
+  // Finds the owner of the files. kNone, with OK, if the directory does not exist. The mark CREATING counts before PARTS.
   Status ReadIdentity(RegionIdentity* identity) const;
 
+  // Writes and removes the mark CREATING, durably.
   Status WriteCreatingMark(uint64_t database_id, const std::string& database_path);
   Status RemoveCreatingMark();
-  // At creation: makes the first part, with a pool in it (MakeSmallPool). `syncs`: not if the caller syncs all of its pages.
+  // For a creation: makes the first part, with a pool in it (MakeSmallPool). `syncs`: syncs the file; false if the caller syncs
+  // all of its pages later. The entry in the directory is durable in both cases.
   Status MakeFirstPart(bool checks_bad_blocks, bool syncs) const;
-  // Gives blocks to the holes of a first part that MakeFirstPart made. kChunks: to all that can be allocated; kWhole: to all of
-  // it, before the region grows. NoSpace if the file system is full; whatever was allocated before stays as it is.
+  // The range of FillFirstPart. kChunks: the chunks that PMDK can allocate. kWhole: the whole part, before the region grows.
   enum class Filled : uint8_t { kChunks, kWhole };
-  // The part may be mapped, and be written meanwhile.
+  // Allocates blocks for the holes of a first part that MakeFirstPart has made. The part may be mapped and written meanwhile;
+  // its bytes stay. NoSpace: the file system is full.
   Status FillFirstPart(Filled filled);
-  // Keeps the file open for FillFirstPart: a process may change its rights, or have no descriptor left, when the blocks are
-  // needed.
+  // Opens the first part for FillFirstPart, and keeps it open: when the blocks are needed, the process may have other
+  // permissions, or no free file descriptor.
   Status HoldFirstPart();
-  // At creation, when the first part is there.
+  // For a creation: writes PARTS with the first part, durably. REQUIRES: the first part exists.
   Status CommitFirstPart(uint64_t database_id, uint32_t region, uint32_t region_count);
 
+  // Reads PARTS and finds the device. Corruption: PARTS is missing or damaged. NotSupported: another version wrote it.
   Status ReadList();
-  // Checks the files against the list and finishes or takes back an AddPart that was cut short. REQUIRES: ReadList was OK.
+  // Checks the files against the list, and finishes or undoes an AddPart that was cut short. Corruption: a part is missing,
+  // has another size, or does not begin with a pool; or the directory has a part that is not listed.
+  // REQUIRES: ReadList has returned OK, and the directory is locked.
   Status CheckParts();
-  // Whether all parts still have the size that the list says: after they were mapped, so that one that was cut since is an error
-  // and not the end of the process that touches it.
+  // Checks the sizes of all parts again, after they were mapped. A part that was truncated meanwhile is an error then;
+  // otherwise an access behind its end would end the process.
   Status CheckSizes() const;
-  // What PMDK opens or creates the pool by; while it does, the object lives.
+  // The poolset by which PMDK opens or creates the pool. The object must live during that call.
   struct PoolSet {
     std::string path;
-    posix::Fd file;  // of a set that is in memory
+    posix::Fd file;  // of a poolset in memory
   };
-  // The set is the file region.set. Where PMDK cannot take the path of the directory, it is a file in memory that names the
-  // directory by its descriptor in /proc/self/fd; then there is no region.set. REQUIRES: locked.
+  // Makes the poolset: the file region.set. If PMDK cannot parse the path of the directory, a file in memory that names the
+  // directory by its descriptor in /proc/self/fd. NotSupported: that needs /proc, which is missing. REQUIRES: locked.
   Status MakeSet(uint64_t reserve_bytes, PoolSet* set);
 
-  // Steps 1 to 3. NoSpace changes nothing. `fill` may allocate as much as it likes of the new file, which is empty, all zeros;
-  // what it leaves is allocated then.
+  // Steps 1 to 3. `fill`, if any, may allocate blocks of the new file with zeros, for example as huge pages; AddPart allocates
+  // the rest. NoSpace: the file system is full; nothing has changed.
   using Fill = std::function<void(int fd, uint64_t bytes)>;
   Status AddPart(uint64_t bytes, const Fill& fill = nullptr);
-  // Step 5. If it fails the part is in use all the same, and the next AddPart repeats it.
+  // Step 5. If it fails, the part is in use nevertheless, and the next AddPart repeats the step.
   Status CommitPart();
 
-  // Removes the files of a region except the mark CREATING, and no other; PARTS last. A file that PARTS does not list stays. An
-  // error, before anything is removed, if one of the names is not that of a regular file. A device is cleared first, so that it
-  // is free; Corruption if the pool on it is of another region. REQUIRES: they are the caller's.
+  // Removes the files of a region except the mark CREATING; PARTS last. Files that PARTS does not list stay. A device is
+  // cleared first, so that it is free. IOError, before anything is removed: one of the names is no regular file. Corruption,
+  // likewise: the device has the pool of another region. REQUIRES: the files belong to the caller's database.
+  // CRASH  PARTS is removed after all other removals are durable, so a repetition knows the owner of the remaining files.
   Status RemoveFiles();
 
-  // What the file system has free for this user, and in all; bytes.
+  // Returns the bytes of the file system that are free for this user; 0 for a device; UINT64_MAX if unknown.
   uint64_t AvailableBytes() const;
-  // The same for directories of one file system; 0 if that cannot be known.
+  // Returns a number that directories of one file system share; 0 if unknown.
   uint64_t FileSystemId() const;
+  // Returns the bytes of the file system, or of the device; UINT64_MAX if unknown.
   uint64_t CapacityBytes() const;
 
  private:
   std::string Path(std::string_view name) const { return posix::JoinPath(directory_, name); }
+  // Returns true if PMDK can parse the directory's path in a poolset.
   bool HasPlainPath() const;
+  // Replaces region.set if its text differs.
   Status WriteSetFile(const std::string& text);
+  // Checks type, size and signature of one part, and fills its holes.
   Status CheckPart(size_t index, uint64_t bytes) const;
+  // Allocates the blocks of a first part that may be mapped.
   Status FillMappedPart(int fd, Filled filled) const;
-  // Gives blocks to holes where something may be allocated. `blocks`: bytes of the file that have blocks. [CC-61]
+  // Allocates blocks for holes in which PMDK may store. `blocks`: bytes of the file that have blocks. REQUIRES: the part is not
+  // mapped. [CC-61]
   Status FillHoles(size_t index, int fd, uint64_t bytes, uint64_t blocks) const;
+  // Clears the first page of the region's device, so that the device is free.
   Status ReleaseDevice() const;
+  // Returns true if the pool on the device is this region's, or a pool without a root.
   bool IsPoolOfThisRegion(const DaxDevice& device) const;
+  // Finishes an announced part if the heap's size includes it; otherwise removes it. Then replaces PARTS.
   Status FinishAddPart();
+  // Removes temporary files. Corruption: there is a *.pmem that is no part.
   Status CheckNoOthers() const;
 
   const std::string directory_;
   posix::Fd lock_;
-  posix::Fd first_part_;  // of HoldFirstPart, until its chunks have blocks
-  std::string device_;
+  posix::Fd first_part_;  // HoldFirstPart has opened it; closed when its chunks have blocks
+  std::string device_;    // path of the only part if that is a device; else empty
   PartList list_;
-  bool commit_pending_ = false;  // list_ has a part that PARTS does not have yet
+  bool commit_pending_ = false;  // list_ has a part that PARTS does not list yet
 };
 
-// Where the heap of the pool starts and ends, in bytes from the start of the pool, and how many lanes the pool has; read from the
-// header of its first part.
+// The bounds of a pool's heap, in bytes from the start of the pool, and its number of lanes.
 struct PoolExtent {
   uint64_t heap_begin = 0;
   uint64_t heap_end = 0;
   uint64_t lanes = 0;
 };
+// Reads the extent from the first part. Trusts the words: the caller compares heap_end with the parts. NotSupported: another
+// pool format. IOError: the part is too short or cannot be read.
 Status ReadPoolExtent(const std::string& first_part, PoolExtent* extent);
 
 }  // namespace braiddb

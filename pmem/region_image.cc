@@ -11,13 +11,15 @@
 
 #include "pmem/dax_device.h"
 #include "pmem/region_files.h"
+#include "util/check.h"
 #include "util/file.h"
 
 namespace braiddb {
 namespace {
 
-constexpr uint64_t kMaxImageBytes = uint64_t{1} << 46;
+constexpr uint64_t kMaxImageBytes = uint64_t{1} << 46;  // half of a process's address space; larger sums are damage
 
+// Returns the size of a file or device; 0 if it cannot be opened.
 uint64_t SizeOf(const std::string& path) {
   const posix::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   return fd.valid() ? PartBytes(fd.get()) : 0;
@@ -29,6 +31,7 @@ RegionImage::~RegionImage() {
   if (base_ != nullptr) munmap(base_, bytes_);
 }
 
+// The lock is a shared one of the directory; an open to write takes it exclusively (RegionFiles::Lock).
 Status RegionImage::Map(const std::string& directory, const Report& report, std::unique_ptr<RegionImage>* result) {
   posix::Fd lock(OpenGuarded(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), true);
   if (!lock.valid()) return posix::ErrnoStatus(errno, "open directory", directory);
@@ -39,12 +42,14 @@ Status RegionImage::Map(const std::string& directory, const Report& report, std:
   return status;
 }
 
+// STEPS  1 read the list  2 reserve address space of zeros for all parts  3 map each part over its range.
 Status RegionImage::MapLocked(const std::string& directory, const Report& report, std::unique_ptr<RegionImage>* result) {
   std::unique_ptr<RegionImage> image(new RegionImage(directory));
   if (Status status = image->ReadList(report); !status.ok()) return status;
   image->bytes_ = image->list_.TotalBytes();
   if (image->bytes_ == 0) return Status::NotFound("no part of a region in " + directory);
-  if (image->bytes_ > kMaxImageBytes) return Status::Corruption(directory + " has parts of an impossible size");
+  if (image->bytes_ > kMaxImageBytes)
+    return Status::Corruption(directory + " has parts of an impossible size; restore the region's files from a backup");
   void* const memory = mmap(nullptr, image->bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return posix::ErrnoStatus(errno, "find address space for", directory);
   image->base_ = static_cast<uint8_t*>(memory);
@@ -57,6 +62,8 @@ Status RegionImage::MapLocked(const std::string& directory, const Report& report
   return Status::OK();
 }
 
+// A sound list decides which parts exist; other *.pmem files are reported. With a damaged list, the parts are the files
+// 000000.pmem, 000001.pmem, … up to the first missing one, with their sizes.
 Status RegionImage::ReadList(const Report& report) {
   const std::string path = posix::JoinPath(directory_, "PARTS");
   std::string text;
@@ -78,7 +85,7 @@ Status RegionImage::ReadList(const Report& report) {
   const uint64_t next = std::exchange(list_.next, 0);
   const size_t allowed = list_.parts.size() + (next != 0 ? 1 : 0);
   PoolExtent extent;
-  // As open does: a part that was being added counts if the heap has it.
+  // As in an open, an announced part counts if the heap's size includes it.
   if (next != 0 && ReadPoolExtent(posix::JoinPath(directory_, PartName(0)), &extent).ok() &&
       extent.heap_end > list_.TotalBytes()) {
     list_.parts.push_back(next);
@@ -91,9 +98,13 @@ Status RegionImage::ReadList(const Report& report) {
   return Status::OK();
 }
 
+// STEPS  1 open the file, not through a link, except the link of the first part to a device  2 report what differs from the
+//        list 3 map min(size, listed size) over the zeros of the image. An offset that is no multiple of a page cannot be
+//        mapped; the part then counts as absent.
 Status RegionImage::MapPart(size_t index, uint64_t offset, const Report& report) {
   const std::string path = posix::JoinPath(directory_, PartName(index));
   const uint64_t expected = list_.parts[index];
+  BRAIDDB_DCHECK(base_ != nullptr && offset <= bytes_ && expected <= bytes_ - offset);
   // Only the first part may be a link: to a device.
   const int no_follow = index == 0 && IsCharacterDevice(path) ? 0 : O_NOFOLLOW;
   const posix::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | no_follow));
@@ -128,6 +139,7 @@ Status RegionImage::MapPart(size_t index, uint64_t offset, const Report& report)
   return Status::OK();
 }
 
+// Subtracts the sizes of the parts before the offset.
 std::string RegionImage::Place(uint64_t offset) const {
   size_t index = 0;
   while (index + 1 < list_.parts.size() && offset >= list_.parts[index]) offset -= list_.parts[index++];

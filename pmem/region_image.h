@@ -1,6 +1,13 @@
-// RegionImage: the part files of a region that is not open, mapped privately: what is stored into it stays in this process, and
-// the files never change. For looking at a database that may be damaged; a file that is short or missing reads as zeros there.
-// A device (dax_device.h) is copied to DRAM, but for its pages of zeros.
+// RegionImage: a private mapping of the part files of a region that is not open. Stores stay in this process; files never
+// change.
+//
+// USE          Opens for reading only, checks and repairs. It needs no PMDK, and read permission is enough.
+// DAMAGE       A missing or short file is reported, and reads as zeros. A damaged PARTS is reported; the parts are then those
+//              that the directory has.
+// DEVICES      A device (dax_device.h) cannot be mapped privately. Its pages are copied to DRAM, except pages of zeros.
+// CONCURRENCY  The shared lock of the directory keeps processes that write from opening the region. A file that another program
+//              truncates meanwhile ends this process when it touches the lost pages.
+// COST         DRAM for pages that are stored to, and for non-zero pages of a device.
 #pragma once
 
 #include <cstdint>
@@ -16,42 +23,46 @@
 
 namespace braiddb {
 
-// Thread safety: immutable after Map, but for what the caller stores. The files must not be cut while it lives.
+// Thread safety: immutable after Map, except for stores of the caller.
 class RegionImage {
  public:
-  // Gets what is wrong with the files, each with the path of the file.
+  // Receives each damage, with the path of the file.
   using Report = std::function<void(const std::string& file, const std::string& what)>;
 
-  // Locks the directory shared, for reading only, and maps what is there. NotFound: no part; Busy: open somewhere; IOError: no
-  // permission; NotSupported: another format. Damage is reported and leaves as much of an image as there is.
+  // Locks the directory shared, and maps the parts that exist. NotFound: there is no part. Busy: a process has the region open
+  // to write. IOError: no permission. NotSupported: another format version. Corruption: the parts have impossible sizes. Other
+  // damage is reported, and the image has the rest.
   static Status Map(const std::string& directory, const Report& report, std::unique_ptr<RegionImage>* result);
-  // The same for who has the directory locked already.
+  // As Map, for a caller that holds the lock of the directory.
   static Status MapLocked(const std::string& directory, const Report& report, std::unique_ptr<RegionImage>* result);
   ~RegionImage();
   RegionImage(const RegionImage&) = delete;
   RegionImage& operator=(const RegionImage&) = delete;
 
   const std::string& directory() const { return directory_; }
-  // As PARTS says, with a part that was being added if the heap has it. Sizes found in the directory if PARTS is damaged.
+  // The parts as PARTS lists them, with an announced part if the heap's size includes it. If PARTS is damaged: the parts that
+  // the directory has, with the sizes of the files.
   const PartList& list() const { return list_; }
   bool list_is_sound() const { return list_is_sound_; }
 
   uint8_t* base() const { return base_; }
   uint64_t bytes() const { return bytes_; }
   bool Contains(uint64_t offset, uint64_t bytes) const { return offset <= bytes_ && bytes <= bytes_ - offset; }
-  // What PARTS has and no file: missing parts, and what short ones lack.
+  // Bytes that PARTS lists and the files do not have: missing parts, and the missing ends of short parts.
   struct Absent {
     std::string path;
     uint64_t bytes;
   };
   const std::vector<Absent>& absent() const { return absent_; }
-  // "<path of the part>, byte <n>".
+  // Returns "<path of the part>, byte <n>" for an offset in the pool.
   std::string Place(uint64_t offset) const;
 
  private:
   explicit RegionImage(std::string directory) : directory_(std::move(directory)) {}
 
+  // Sets list_ and list_is_sound_.
   Status ReadList(const Report& report);
+  // Maps one part at `offset` of the image, or copies a device there. Damage is reported.
   Status MapPart(size_t index, uint64_t offset, const Report& report);
 
   const std::string directory_;

@@ -9,7 +9,8 @@
 namespace braiddb {
 namespace {
 
-// Nodes with CPUs (dense numbers) whose threads write to a region with that home, whatever other regions there are.
+// Returns the nodes with CPUs (dense numbers) whose threads write to a region with that home: the home itself, or else the
+// nearest nodes. If the home is unknown, all nodes are equally near.
 std::vector<uint32_t> NodesOfRegion(const NumaTopology& topology, int home) {
   std::vector<uint32_t> nodes;
   int nearest = INT_MAX;
@@ -23,7 +24,7 @@ std::vector<uint32_t> NodesOfRegion(const NumaTopology& topology, int home) {
   return nodes;
 }
 
-// The regions whose homes are nearest to a node.
+// Returns the regions whose homes are nearest to a node.
 std::vector<uint32_t> NearestRegions(const NumaTopology& topology, uint32_t node, const std::vector<RegionPlace>& places) {
   std::vector<uint32_t> regions;
   int nearest = INT_MAX;
@@ -36,10 +37,13 @@ std::vector<uint32_t> NearestRegions(const NumaTopology& topology, uint32_t node
   return regions;
 }
 
+// Text of ToString.
 std::string NodeText(int node) { return node == kUnknownNumaNode ? "unknown" : std::to_string(node); }
 
 }  // namespace
 
+// STEPS  1 enter each region at the nodes whose threads write to it  2 give nodes without a region the nearest regions  3
+//        compute the masks of remote regions. A region on an unknown node counts as local.
 RegionNodes::RegionNodes(const NumaTopology& topology, std::vector<RegionPlace> places)
     : homes_(topology.node_count()), places_(std::move(places)) {
   BRAIDDB_CHECK(!places_.empty() && places_.size() <= kMaxRegions);
@@ -47,6 +51,7 @@ RegionNodes::RegionNodes(const NumaTopology& topology, std::vector<RegionPlace> 
   const bool is_said = std::any_of(places_.begin(), places_.end(), [](const auto& place) { return place.home_is_given; });
   stands_ = topology.system_nodes().size() == 1 && !is_said;
   const auto add = [this](uint32_t node, uint32_t region) {
+    BRAIDDB_DCHECK(homes_[node].count < kMaxRegions);
     homes_[node].regions[homes_[node].count++] = static_cast<uint8_t>(region);
   };
   for (uint32_t region = 0; region < places_.size(); ++region) {
@@ -63,6 +68,7 @@ RegionNodes::RegionNodes(const NumaTopology& topology, std::vector<RegionPlace> 
   }
 }
 
+// The lines are also the value of a property of the database: "name=value" pairs, and a sentence for each shared device.
 std::string RegionNodes::ToString() const {
   std::string text;
   for (uint32_t region = 0; region < places_.size(); ++region) {
@@ -89,6 +95,7 @@ std::string RegionNodes::ToString() const {
   return text;
 }
 
+// The message lists the nodes of the machine.
 Status CheckRegionNodes(const std::vector<int>& region_nodes, const NumaTopology& topology) {
   for (size_t region = 0; region < region_nodes.size(); ++region) {
     const int node = region_nodes[region];
@@ -108,7 +115,7 @@ std::vector<RegionPlace> FindRegionPlaces(const std::vector<std::string>& direct
   for (size_t region = 0; region < directories.size(); ++region) {
     RegionPlace place;
     place.directory = directories[region];
-    // The first part may be a link that leads elsewhere. The path may be a device itself.
+    // The first part may be a link to another file system or a device. Before a creation, the directory itself is examined.
     const std::string part = RegionFiles(place.directory).part_path(0);
     const bool is_found =
         FindDevice(part, system_root, &place.device).ok() || FindDevice(place.directory, system_root, &place.device).ok();

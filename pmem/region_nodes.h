@@ -1,12 +1,12 @@
-// RegionNodes: on which NUMA node each region is, and which region a thread writes to.
+// RegionNodes: maps regions to NUMA nodes, and threads to the regions that they write to.
 //
-// NODE    Of a region: that of the device of its mount. Of a region in memory, on a machine with several nodes: the one that the
-//         mount's option mpol names; otherwise the region's memory is put on a node, see RegionSet.
-// HOME    Threads of a node write to the regions of that node, spread over them if there are several. A region of a node without
-//         CPUs is shared by the threads of the nearest nodes that have some; one whose node is not known, by all threads. If a
-//         node has no region, its threads write to the nearest regions.
-// STANDS  On a machine with one node each region stands for a node of its own, unless Options::region_nodes says otherwise: what
-//         several nodes do can be seen there.
+// NODE    A region is on the node of its mount's device. A region in memory, on a machine with several nodes, is on the node
+//         that the mount's option mpol names; without the option, RegionSet puts its memory on a node.
+// HOME    Threads of a node write to the regions of that node. If there are several, the thread's index chooses one. A region
+//         on a node without CPUs gets the threads of the nearest nodes with CPUs. A region whose node is unknown gets the
+//         threads of all nodes. Threads of a node without a region write to the nearest regions.
+// STANDS  On a machine with one node, each region stands for a node of its own, unless Options::region_nodes names homes. So
+//         the code for several nodes runs on such a machine as well.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,19 @@
 
 #include "braiddb/status.h"
 #include "pmem/device.h"
+#include "util/check.h"
 #include "util/numa_topology.h"
 
 namespace braiddb {
 
+// The place of one region. Nodes have the system's numbers.
 struct RegionPlace {
   std::string directory;
   Device device;
-  int node = kUnknownNumaNode;  // where the region is
-  int home = kUnknownNumaNode;  // whose threads write to it: `node`, unless Options::region_nodes names another
-  bool home_is_given = false;   // by Options::region_nodes
-  std::string from;             // what says `node`; empty if nothing does
+  int node = kUnknownNumaNode;  // node of the region's memory
+  int home = kUnknownNumaNode;  // node whose threads write to the region: `node`, or the node in Options::region_nodes
+  bool home_is_given = false;   // Options::region_nodes names the home
+  std::string from;             // source of `node`, such as a file in /sys; empty if it is unknown
 };
 
 // Thread safety: const methods may be called concurrently.
@@ -33,30 +35,34 @@ class RegionNodes {
  public:
   static constexpr uint32_t kMaxRegions = 16;
 
-  // Of one region and one node.
+  // One region and one node.
   RegionNodes() : RegionNodes(NumaTopology(), std::vector<RegionPlace>(1)) {}
-  // REQUIRES: one place to kMaxRegions of them.
+  // `places`: one for each region. REQUIRES: 1 to kMaxRegions places.
   RegionNodes(const NumaTopology& topology, std::vector<RegionPlace> places);
 
-  // The region that the thread with this index writes to while it runs on that node (a dense number).
+  // Returns the region that a thread with this index writes to while it runs on `node`. `node`: a dense number (NumaTopology);
+  // a number without a node counts as node 0.
   uint32_t HomeOf(uint32_t node, uint32_t thread_index) const {
     const Homes& homes = homes_[node < homes_.size() ? node : 0];
+    BRAIDDB_DCHECK(homes.count > 0);
     return homes.count == 1 ? homes.regions[0] : homes.regions[thread_index % homes.count];
   }
-  // Bit i says that region i is on another node than the reader, who runs on `node` and writes to region `home`.
+  // Returns a mask: bit i is set if region i is on another node than the reader. `node`: dense number of the reader's node.
+  // `home`: the region that the reader writes to.
   uint32_t RemoteRegions(uint32_t node, uint32_t home) const {
     return stands_ ? ~(uint32_t{1} << home) : homes_[node < homes_.size() ? node : 0].remote;
   }
   bool stands() const { return stands_; }
   const std::vector<RegionPlace>& places() const { return places_; }
 
-  // A line for each region, and one for each device that several of them share.
+  // Returns a line for each region, and a line for each region that shares the device of an earlier one.
   std::string ToString() const;
 
  private:
+  // The regions of the threads of one node.
   struct Homes {
     uint32_t count = 0;
-    uint32_t remote = 0;  // a bit for each region
+    uint32_t remote = 0;  // mask of regions on other nodes
     uint8_t regions[kMaxRegions] = {};
   };
 
@@ -66,11 +72,11 @@ class RegionNodes {
   bool stands_ = false;
 };
 
-// InvalidArgument, with advice, unless each is kUnknownNumaNode or a node of the machine.
+// Checks Options::region_nodes. InvalidArgument, with advice: an element is neither kUnknownNumaNode nor a node of the machine.
 Status CheckRegionNodes(const std::vector<int>& region_nodes, const NumaTopology& topology);
 
-// Looks up the devices of the regions' directories. `region_nodes` is empty, or has a home for each; kUnknownNumaNode: its node.
-// What cannot be looked up is not known.
+// Finds the places of the regions in these directories. `region_nodes` is empty, or has the home of each region;
+// kUnknownNumaNode: the home is the region's node. A device that cannot be found is unknown, which is no error.
 std::vector<RegionPlace> FindRegionPlaces(const std::vector<std::string>& directories, const std::vector<int>& region_nodes,
                                           const std::string& system_root);
 

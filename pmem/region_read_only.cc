@@ -1,10 +1,13 @@
 #include "pmem/pool_format.h"
 #include "pmem/region.h"
 
-// The part of Region that is open for reading only: what PMDK would say of a pool, said of its image.
+// The part of Region that opens a pool for reading only: it checks the image as PMDK would check the pool.
 
 namespace braiddb {
 
+// STEPS  1 check header, heap header and lanes  2 find the root by the pool's descriptor  3 complete ids of metadata slots that
+//        a crash has left with one word  4 check the root  5 finish metadata slots. Stores of 3 and 5 stay in the private
+//        image.
 Status Region::OpenReadOnly(std::unique_ptr<RegionImage> image, std::shared_ptr<RegionFiles> files, const RegionConfig& config,
                             std::unique_ptr<Region>* result) {
   std::unique_ptr<Region> region(new Region(std::move(files), config));

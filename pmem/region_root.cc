@@ -14,12 +14,14 @@
 namespace braiddb {
 namespace {
 
-// A generation has 48 bits; the first one at most 40.
+// A generation has 48 bits. The first one of a region has at most 40, so 2^48 − 2^40 uses are left.
 constexpr uint32_t kGenerationHeadroom = 24;
 
 }  // namespace
 
+// CRASH  Before the persist: the mark CREATING stands, so the region is removed and created again.
 Status Region::InitializeRoot() {
+  BRAIDDB_DCHECK(pool_ != nullptr && root_ == nullptr && config_.secret != 0);
   const PmdkSyncScope sync(persistence(), files_->directory());
   const PmdkMemoryScope memory;
   const PMEMoid id = pmemobj_root(pool_, sizeof(RegionRoot));
@@ -35,15 +37,17 @@ Status Region::InitializeRoot() {
   root_->secret = config_.secret;
   root_->checksum = RootChecksum(*root_);
   root_->secret_check = RootSecretCheck(*root_);
-  // 0 stays free to mean none. Every region of every database begins somewhere else, so that values which hold bytes of log, of
-  // another database or made up, have no checksum that matches.
+  // Each region of each database begins with another generation, never 0. So entries of another database, which a user may have
+  // stored in a value, have checksums that do not match.
   const uint64_t identity[] = {config_.database_id, config_.index};
   root_->generation_word = EncodeGenerationLimit(1 + (XXH3_64bits(identity, sizeof(identity)) >> kGenerationHeadroom));
-  // The whole creation commits later, when the mark CREATING goes: one persist, no order inside.
+  // The creation commits later, by the removal of the mark CREATING. So one persist without inner order is enough.
   return persistence()->Persist(root_, sizeof(*root_)) ? Status::OK() : persistence()->error();
 }
 
+// pmemobj_root would allocate a root object if there were none, so the size is checked first.
 Status Region::FindRoot() {
+  BRAIDDB_DCHECK(pool_ != nullptr && root_ == nullptr);
   const std::string restore = "; restore its files from a backup";
   if (pmemobj_root_size(pool_) < sizeof(RegionRoot)) return Status::Corruption(Name() + " has no root object" + restore);
   const PmdkSyncScope sync(persistence(), files_->directory());
@@ -57,7 +61,10 @@ Status Region::FindRoot() {
   return Status::OK();
 }
 
+// An object without a check is no damage: a crash leaves it, and FinishMetadata completes it. A check must match its slot, and so
+// the slot must have its object.
 Status Region::CheckRoot() const {
+  BRAIDDB_DCHECK(root_ != nullptr);
   const std::string restore = "; restore its files from a backup";
   if (root_->magic != RegionRoot::kMagic)
     return Status::Corruption(Name() + " is not a BraidDB pool, or its root is damaged" + restore);
@@ -87,7 +94,7 @@ Status Region::RaiseGenerationLimit(uint64_t by, uint64_t* first) {
   }
   *first = limit;
   if (by == 0) return Status::OK();
-  // ORDER: the limit before any use of a generation below it, so that none is ever used twice. [CC-33]
+  // ORDER: the limit before any use of a generation below it, so that no generation is used twice. [CC-33]
   if (BRAIDDB_MUTANT("generation-word-torn"))
     StoreRelaxed(&root_->generation_word, word >> 16 << 16 | (EncodeGenerationLimit(limit + by) & UINT16_MAX));
   StoreRelaxed(&root_->generation_word, EncodeGenerationLimit(limit + by));
@@ -97,11 +104,13 @@ Status Region::RaiseGenerationLimit(uint64_t by, uint64_t* first) {
 
 // ---- Metadata
 //
-// PERSIST ORDER of an allocation: P1 metadata_bytes  P2 the object, by PMDK  P3 metadata_check
-//               of a release: R1 metadata_check is 0  R2 the object goes, by PMDK
-// RECOVERY      An object without its check: the crash came between P2 and P3, or between R1 and R2. FinishMetadata stores the
-//               check in both cases. After the first the object is zero, after the second it is as before the release.
-//               A check that does not match, or without an object, is damage.
+// PERSIST ORDER of an allocation: P1 metadata_bytes  P2 the object and its id, by PMDK  P3 metadata_check
+//               of a release: R1 metadata_check = 0  R2 the id = null and the object is free, by PMDK
+// CRASH         after P1: the slot is empty; the size has no meaning. After P2, before P3: an object without its check; its
+//               size is known and its bytes are zero. After R1, before R2: an object without its check; its bytes are as
+//               before.
+// RECOVERY      An object without its check gets the check by FinishMetadata. The owner of the slot then finds a zero object,
+//               or the object of before. A check that does not match, or a check without an object, is damage.
 
 Status Region::AllocateMetadata(uint32_t slot, uint64_t bytes) {
   if (persistence()->failed()) return persistence()->error();
@@ -109,9 +118,9 @@ Status Region::AllocateMetadata(uint32_t slot, uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(metadata_mutex_);
   if (bytes >= max_bytes_) return Status::NoSpace(Name() + " can never hold " + std::to_string(bytes) + " bytes of metadata");
   StoreRelaxed(&root_->metadata_bytes[slot], bytes);
-  // ORDER: the size before the object, which PMDK's allocation commits. [CC-32]
+  // ORDER: the size before the object, whose id PMDK's allocation commits. [CC-32]
   if (!persistence()->Persist(&root_->metadata_bytes[slot], sizeof(uint64_t))) return persistence()->error();
-  // An object starts at a multiple of 16: 64 bytes more leave room to start what is in it on a line.
+  // An object starts at a multiple of 16. Another 64 bytes leave room to align its content to a line.
   Status status =
       AllocateObject(&root_->metadata[slot], bytes + kCacheLine, PoolObject::kMetadata, [](uint8_t*) { return true; });
   return status.ok() ? FinishMetadata() : status;
@@ -121,14 +130,14 @@ Status Region::FreeMetadata(uint32_t slot) {
   BRAIDDB_CHECK(slot < RegionRoot::kMetadataSlots && root_->metadata[slot].offset != 0);
   const std::lock_guard<std::mutex> lock(metadata_mutex_);
   StoreRelaxed(&root_->metadata_check[slot], 0);
-  // ORDER: no check before PMDK's release takes the object away. [CC-32]
+  // ORDER: the check is 0 before PMDK frees the object. [CC-32]
   if (!BRAIDDB_MUTANT("metadata-check-stays") && !persistence()->Persist(&root_->metadata_check[slot], sizeof(uint64_t)))
     return persistence()->error();
   FreeObject(&root_->metadata[slot]);
   return Status::OK();
 }
 
-// REQUIRES: metadata_mutex_, or that nobody else has the region yet.
+// REQUIRES: the caller holds metadata_mutex_, or no other thread has the region yet.
 Status Region::FinishMetadata() {
   for (uint32_t slot = 0; slot < RegionRoot::kMetadataSlots; ++slot) {
     if (root_->metadata[slot].offset == 0 || root_->metadata_check[slot] != 0) continue;

@@ -44,7 +44,7 @@ Status CheckOptions(const RegionSetOptions& options) {
   return Status::OK();
 }
 
-// Finds the directory, which exists, and locks it.
+// Resolves the path of an existing directory, and locks the directory.
 Status LockDirectory(const std::string& directory, std::shared_ptr<RegionFiles>* files) {
   std::string canonical;
   if (Status status = posix::Canonical(directory, &canonical); !status.ok()) return status;
@@ -52,13 +52,14 @@ Status LockDirectory(const std::string& directory, std::shared_ptr<RegionFiles>*
   return (*files)->Lock();
 }
 
-// The device that the options name for the region; empty: none.
+// Returns the device that region_paths names for the region; empty if it names a directory or nothing.
 std::string DeviceOf(const RegionSetOptions& options, uint32_t region) {
   return region < options.region_paths.size() && IsCharacterDevice(options.region_paths[region]) ? options.region_paths[region]
                                                                                                  : std::string();
 }
 
-// kAuto: the mode that suits all regions. Different media have only page mode in common.
+// Resolves kAuto to the mode that is safe for all regions. Different media have only kPage in common. Other requests must be
+// safe for each region.
 Status ResolveMode(const std::vector<std::string>& probes, PersistMode requested, PersistMode* mode) {
   for (size_t i = 0; i < probes.size(); ++i) {
     PersistMode resolved = requested;
@@ -71,7 +72,7 @@ Status ResolveMode(const std::vector<std::string>& probes, PersistMode requested
   return Status::OK();
 }
 
-// REQUIRES: `count` is that of the database.
+// Checks the number of region_nodes and their values. `count`: number of regions of the database.
 Status CheckNodes(const RegionSetOptions& options, uint32_t count, const NumaTopology& topology) {
   if (!options.region_nodes.empty() && options.region_nodes.size() != count) {
     return Status::InvalidArgument("region_nodes names " + std::to_string(options.region_nodes.size()) +
@@ -97,12 +98,12 @@ RegionConfig ConfigOf(const RegionSetOptions& options, uint64_t database_id, uin
 
 // ---- Creation
 
-// GOAL          All regions of a new database, or nothing.
-// STEPS         1. lock the directories  2. put the mark CREATING, with the identity of the database, into each  3. make the
-// pools  4. remove the marks, region 0's first
+// GOAL          All regions of a new database, or no file.
+// STEPS         1 lock the directories  2 write the mark CREATING, with the identity of the database, into each  3 make the
+//               pools 4 sync the created directories  5 remove the marks, region 0's first
 // COMMIT POINT  The removal of region 0's mark.
-// CRASH         before it: Exists says no and Create starts over, after removing what is marked. After it: Open removes the
-// other marks.
+// CRASH         before it: Exists returns false, and the next Create removes the marked files and starts over. After it: Open
+//               removes the other marks. [CC-30]
 class Creation {
  public:
   explicit Creation(const RegionSetOptions& options)
@@ -110,11 +111,18 @@ class Creation {
         database_id_(options.database_id != 0 ? options.database_id : RegionSet::NewDatabaseId()),
         database_path_(AbsolutePath(options.database_path)) {}
 
+  // Step 1. InvalidArgument: a directory is named twice, or has files of another database. Busy: another process has one.
   Status LockDirectories(uint32_t count);
+  // Step 2, and the links to devices.
   Status Mark();
+  // Resolves persist_mode. The marks serve as probes, since the parts do not exist yet.
   Status ChooseMode(PersistMode* mode) const;
+  // Step 3.
   Status MakeRegions(Persistence* persistence, std::vector<std::unique_ptr<Region>>* regions);
+  // Steps 4 and 5.
   Status Commit();
+  // After a failure: removes the files that Mark and later steps have made, then the marks, region 0's last, then the
+  // directories.
   void Undo();
 
  private:
@@ -124,7 +132,7 @@ class Creation {
   const std::string database_path_;
   std::vector<std::string> made_directories_;
   FilesList locked_;
-  size_t marked_ = 0;  // so many of these, from the first one, hold no files but ours
+  size_t marked_ = 0;  // the first marked_ elements of locked_ have files of this creation only
 };
 
 std::string Hexadecimal(uint64_t id) {
@@ -133,7 +141,7 @@ std::string Hexadecimal(uint64_t id) {
   return text;
 }
 
-// Whose the files are that keep others from the directory.
+// Returns the InvalidArgument for a directory with files of another owner.
 Status Taken(const std::string& directory, const RegionIdentity& identity) {
   switch (identity.kind) {
     case RegionIdentity::Kind::kCreating:
@@ -178,8 +186,9 @@ Status Creation::LockDirectories(uint32_t count) {
 }
 
 Status Creation::Mark() {
-  // Region 0's mark is there as long as anything is, so that what a crash leaves is known for what it is. A mark that is there
-  // already says of the other files that they are ours.
+  BRAIDDB_DCHECK(marked_ == 0 && !locked_.empty());
+  // Region 0 is marked first, and its mark is removed last in Undo. So after a crash the mark tells that the files are those of
+  // an unfinished creation. If a directory has a mark already, its other files belong to an earlier creation of this database.
   for (const auto& files : locked_) {
     if (files->CreationUnfinished()) {
       if (Status status = files->RemoveFiles(); !status.ok()) return status;
@@ -215,6 +224,7 @@ Status Creation::MakeRegions(Persistence* persistence, std::vector<std::unique_p
 }
 
 Status Creation::Commit() {
+  BRAIDDB_DCHECK(marked_ == locked_.size());
   for (const std::string& directory : made_directories_) {
     const size_t slash = directory.rfind('/');
     const std::string parent = slash == std::string::npos ? "." : slash == 0 ? "/" : directory.substr(0, slash);
@@ -235,7 +245,7 @@ void Creation::Undo() {
 
 // ---- Opening
 
-// Locks the first region and reads from it how many there are.
+// Locks region 0, and reads the number of regions from its part list.
 Status OpenFirst(const RegionSetOptions& options, FilesList* files, uint32_t* count) {
   const std::vector<std::string> directories = RegionDirectories(options, kMaxRegions);
   bool found = false;
@@ -273,6 +283,7 @@ Status OpenFirst(const RegionSetOptions& options, FilesList* files, uint32_t* co
   return Status::OK();
 }
 
+// Locks the directories of the other regions, and reads their part lists.
 Status LockOthers(const RegionSetOptions& options, uint32_t count, FilesList* files) {
   const std::vector<std::string> directories = RegionDirectories(options, count);
   for (uint32_t i = 1; i < count; ++i) {
@@ -292,6 +303,7 @@ Status LockOthers(const RegionSetOptions& options, uint32_t count, FilesList* fi
   return Status::OK();
 }
 
+// Checks that the regions belong to one database and are in order, and then the parts of each.
 Status CheckTogether(const FilesList& files) {
   for (uint32_t i = 0; i < files.size(); ++i) {
     const PartList& list = files[i]->list();
@@ -310,8 +322,8 @@ Status CheckTogether(const FilesList& files) {
   return Status::OK();
 }
 
-// Where the database's own file says that the regions are; none if all are in its directory, or if there is no such file. What is
-// wrong with the file, an open says.
+// Returns the directories of regions that the database's own file names; none if all lie in the database's directory, or if
+// there is no readable file. An open of the database reports a damaged file.
 std::vector<std::string> NotedDirectories(const RegionSetOptions& options) {
   DatabaseFile::State state = DatabaseFile::State::kNone;
   DatabaseFile noted;
@@ -353,6 +365,7 @@ RegionSet::RegionSet() : impl_(std::make_unique<Impl>()) {}
 RegionSet::~RegionSet() = default;
 
 void RegionSet::OnRegionsReady(const RegionSetOptions& options, bool is_new) {
+  BRAIDDB_DCHECK(count_ == 0 && !impl_->regions.empty() && impl_->regions.size() <= kMaxRegions);
   count_ = static_cast<uint32_t>(impl_->regions.size());
   for (uint32_t i = 0; i < count_; ++i) {
     bases_[i] = impl_->region(i)->base();
@@ -362,8 +375,9 @@ void RegionSet::OnRegionsReady(const RegionSetOptions& options, bool is_new) {
   if (options.on_mapped) options.on_mapped(this);
 }
 
-// The memory of a file on tmpfs is where a thread first touched it, unless a policy says otherwise. One that BindToNumaNode sets
-// stays with the file until the file system is unmounted; a file that was copied to tmpfs has none.
+// Memory of a file on tmpfs lies on the node of the thread that first touched it, unless a policy names a node. A policy that
+// BindToNumaNode sets stays with the file until the file system is unmounted. A file that was copied to tmpfs has no policy, so
+// its node is found by asking the kernel for the node of its memory.
 void RegionSet::FindNodes(const RegionSetOptions& options, bool is_new) {
   const NumaTopology topology = TopologyOf(options);
   std::vector<std::string> directories;
@@ -392,6 +406,8 @@ void RegionSet::FindNodes(const RegionSetOptions& options, bool is_new) {
   for (std::string line; options.info_log && std::getline(lines, line);) options.info_log(line);
 }
 
+// STEPS  as of Creation. The pools are mapped before the first root is stored, so on_mapped can install an observer for all
+//        stores.
 Status RegionSet::Create(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result) {
   if (Status status = CheckOptions(options); !status.ok()) return status;
   const uint32_t count = CountToCreate(options);
@@ -420,6 +436,9 @@ Status RegionSet::Create(const RegionSetOptions& options, std::unique_ptr<Region
   return Status::OK();
 }
 
+// STEPS  1 lock region 0, read the number of regions  2 lock the others  3 check lists and parts together  4 resolve the
+//        persist mode  5 open each pool, and remove marks that a crash has left in regions other than 0  6 find NUMA nodes.
+// CRASH  Each step can be repeated: 3 finishes growth (region_files.h), 5 finishes allocations and marks.
 Status RegionSet::Open(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result) {
   if (Status status = CheckOptions(options); !status.ok()) return status;
   FilesList files;
@@ -441,7 +460,7 @@ Status RegionSet::Open(const RegionSetOptions& options, std::unique_ptr<RegionSe
     std::unique_ptr<Region> region;
     if (Status status = Region::Open(files[i], config, &region); !status.ok()) return status;
     set->impl_->regions.push_back(std::move(region));
-    if (files[i]->CreationUnfinished()) {  // region 0 is committed, so this one is
+    if (files[i]->CreationUnfinished()) {  // region 0 has no mark, so the creation of all regions is committed
       if (Status status = files[i]->RemoveCreatingMark(); !status.ok()) return status;
     }
   }
@@ -472,8 +491,9 @@ Status RegionSet::FindDatabaseId(const RegionSetOptions& options, uint64_t* data
   return Status::OK();
 }
 
-// STEPS  1. lock the directories that hold files of this database; refuse or skip the others  2. remove the files
-// CRASH  Each directory keeps what says whose its files are until they are gone (region_files.h), so a repetition goes on.
+// STEPS  1 lock the directories with files of this database; refuse or skip others  2 call `begin`  3 remove empty directories
+//        that a crash has left  4 remove the files, region 0's last
+// CRASH  Each directory keeps PARTS or its mark until its other files are removed (region_files.h), so a repetition continues.
 Status RegionSet::Destroy(const RegionSetOptions& options, Others others, const std::function<Status()>& begin) {
   uint64_t database_id = options.database_id;
   if (database_id == 0) {
@@ -481,8 +501,8 @@ Status RegionSet::Destroy(const RegionSetOptions& options, Others others, const 
   }
   const std::string inside = AbsolutePath(options.database_path) + "/";
   FilesList locked;
-  std::vector<std::string> directories;  // of these, as they were named
-  std::vector<std::string> empty;        // that a crash left of a creation or of a removal
+  std::vector<std::string> directories;  // paths of `locked` as they were named
+  std::vector<std::string> empty;        // directories without files, which a crash in a creation or a removal has left
   std::set<std::string> seen;
   for (const std::string& directory : RegionDirectories(options, kMaxRegions)) {
     if (!seen.insert(AbsolutePath(directory)).second) continue;
@@ -493,7 +513,7 @@ Status RegionSet::Destroy(const RegionSetOptions& options, Others others, const 
       if (may_go && !options.region_paths.empty() && !posix::IsSymbolicLink(directory)) empty.push_back(directory);
       continue;
     }
-    // Files that do not say whose they are belong to a database that is known to be there, if they are in its own directory.
+    // Files without an identity belong to this database if it is known to exist and they lie in its own directory.
     const bool is_own = found.kind == RegionIdentity::Kind::kUnknown
                             ? database_id != 0 && AbsolutePath(directory).starts_with(inside)
                             : found.database_id == database_id;
@@ -511,11 +531,11 @@ Status RegionSet::Destroy(const RegionSetOptions& options, Others others, const 
     if (Status status = begin(); !status.ok()) return status;
   }
   for (const std::string& directory : empty) rmdir(directory.c_str());
-  // Region 0 last: until then the database is known to be there.
+  // Region 0 last: until then Exists returns true, and a repetition finds the database.
   for (size_t i = locked.size(); i > 0; --i) {
     if (Status status = locked[i - 1]->RemoveFiles(); !status.ok()) return status;
     if (Status status = locked[i - 1]->RemoveCreatingMark(); !status.ok()) return status;
-    // Fails if something else is in it, as it should.
+    // rmdir fails if the directory has other files, which is right.
     if (!posix::IsSymbolicLink(directories[i - 1])) rmdir(locked[i - 1]->directory().c_str());
   }
   return Status::OK();
@@ -567,7 +587,7 @@ void* RegionSet::Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes) c
 }
 
 Status RegionSet::ReserveBytes(uint64_t bytes) {
-  std::map<uint64_t, std::pair<uint64_t, uint64_t>> file_systems;  // what their regions miss, and what they have
+  std::map<uint64_t, std::pair<uint64_t, uint64_t>> file_systems;  // missing bytes of all regions there, available bytes
   for (uint32_t i = 0; i < count_; ++i) {
     uint64_t missing = 0;
     if (Status status = impl_->region(i)->MissingBytes(bytes, &missing); !status.ok()) return status;

@@ -4,12 +4,12 @@
 #include "pmem/region_image.h"
 #include "pmem/region_set.h"
 
-// The part of RegionSet that is open for reading only.
+// The part of RegionSet that opens regions for reading only.
 
 namespace braiddb {
 namespace {
 
-// What is wrong with the files of one region; the first of it.
+// Keeps the first damage that is reported of a region's files. An open for reading only refuses every damage, as Open does.
 struct Damage {
   std::string what;
   RegionImage::Report Report() {
@@ -19,6 +19,7 @@ struct Damage {
   }
 };
 
+// Maps the files of one region. Corruption: a file is damaged.
 Status MapRegion(const std::string& directory, std::unique_ptr<RegionImage>* image) {
   Damage damage;
   Status status = RegionImage::Map(directory, damage.Report(), image);
@@ -26,12 +27,14 @@ Status MapRegion(const std::string& directory, std::unique_ptr<RegionImage>* ima
   return status;
 }
 
+// Corruption: flushed stores of the region's last session may be lost (device_record.h).
 Status CheckDevices(const std::string& directory) {
   std::string what;
   Status status = RegionDevices(directory, nullptr).Examine(&what);
   return status.ok() && !what.empty() ? UnsafeShutdown(directory, what) : status;
 }
 
+// Sets *count to the number of regions in region 0's list, and checks the options against it.
 Status FindCount(const RegionSetOptions& options, const PartList& list, uint32_t* count) {
   if (options.database_id != 0 && list.database_id != options.database_id) {
     return Status::InvalidArgument("region_paths names regions of another database than " + options.database_path +
@@ -50,6 +53,7 @@ Status FindCount(const RegionSetOptions& options, const PartList& list, uint32_t
                                  "; set regions to that or to 0, and region_paths to as many directories");
 }
 
+// Corruption: the image is of another database or another region than its directory is for.
 Status CheckPlace(const RegionImage& image, const PartList& first, uint32_t region) {
   const PartList& list = image.list();
   if (list.database_id == first.database_id && list.region_count == first.region_count && list.region == region)
@@ -60,9 +64,11 @@ Status CheckPlace(const RegionImage& image, const PartList& first, uint32_t regi
 
 }  // namespace
 
+// STEPS  1 map the first region; its list tells the number of regions  2 map the others  3 check that they belong together, and
+//        that no flushed store may be lost  4 open each image. The locks of the images exclude processes that write.
 Status RegionSet::OpenReadOnly(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result) {
   const std::vector<std::string> directories = RegionDirectories(options, kMaxRegions);
-  if (directories.size() > kMaxRegions) return Status::InvalidArgument("more than 16 region_paths");
+  if (directories.size() > kMaxRegions) return Status::InvalidArgument("more than 16 region_paths; name one for each region");
   if (!RegionSet::Exists(options)) return Status::NotFound("no database in " + directories[0] + "; check the path");
   std::vector<std::unique_ptr<RegionImage>> images;
   uint32_t count = 1;
@@ -82,7 +88,7 @@ Status RegionSet::OpenReadOnly(const RegionSetOptions& options, std::unique_ptr<
   }
   const uint64_t database_id = images[0]->list().database_id;
   std::unique_ptr<RegionSet> set(new RegionSet());
-  // Stores need to be seen by this process only: a fence is enough. Latencies are injected if someone asks for them.
+  // Stores stay in this process, so no flush is needed: kEadr. With kEmulated, read latencies are injected.
   const bool emulates = options.persist_mode == PersistMode::kEmulated;
   set->persistence_ = std::make_unique<Persistence>(emulates ? PersistMode::kEmulated : PersistMode::kEadr, options.emulation);
   for (uint32_t i = 0; i < count; ++i) {

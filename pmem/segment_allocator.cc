@@ -22,22 +22,22 @@ namespace {
 
 constexpr uint64_t kMinSegmentSize = kChunkBytes;
 constexpr uint64_t kMaxSegmentSize = 1ull << 30;
-constexpr uint64_t kYoungShare = 16;  // a segment takes at most this fraction of its region, until it has its full size
-constexpr uint64_t kPlentyFree = 4;   // times what a large request needs
-// With more open segments than this in a region, the next ones are smaller: together they are not larger, but for one chunk each.
+constexpr uint64_t kYoungShare = 16;  // a segment below full size takes at most one part in so many of its region
+constexpr uint64_t kPlentyFree = 4;   // free bytes, as a multiple of a large request, that avoid a growth of the region
+// With more open segments in a region, further ones are smaller, so that the sum of open segments stays about the same.
 constexpr uint64_t kFullOpenSegments = 16;
-// What is kept for kBackground, and beside that for kDelete, in segments of the usual size; see SpaceUse.
+// Free space, in segments of the usual size, that is reserved for kBackground, and further space for kDelete (SpaceUse).
 constexpr uint64_t kKeptForBackground = 2;
 constexpr uint64_t kKeptForDeletes = 1;
-// Bytes of segments whose release waits for readers, at the most: so many, and a share of what is in use. Beyond that all that
-// wait are freed.
+// Bound of the bytes of deferred segments: kMaxDeferred plus one part in kMaxDeferredShare of the bytes in use. Beyond the
+// bound all deferred segments are freed.
 constexpr uint64_t kMaxDeferred = 64 << 20;
 constexpr uint64_t kMaxDeferredShare = 4;
 
 // The smallest number of chunks whose segment has a capacity of at least `bytes`.
 uint64_t ChunksFor(uint64_t bytes) { return (bytes + kSegmentOverhead + kChunkBytes - 1) / kChunkBytes; }
 
-// Gives every page of the range memory, without a change to any byte.
+// Gives every page of the range memory, and changes no byte: the kernel populates the pages, or an addition of 0 touches each.
 void TouchPages(uint8_t* data, uint64_t bytes) {
   const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const uintptr_t begin = reinterpret_cast<uintptr_t>(data) & ~(page - 1);
@@ -50,6 +50,16 @@ void TouchPages(uint8_t* data, uint64_t bytes) {
 
 }  // namespace
 
+// The state of the allocator. For each segment that was ever in use there is one handle, which is in one of these places:
+//
+//   in use        its owner has it; `map` finds it by address
+//   free          free_segments and `map`; kFree in DRAM and on media
+//   deferred      deferred_ and `map`; kFree in DRAM, in use on media (DEFERRED RELEASES in the header)
+//   returned      returned_handles; the pool has its space, and `map` does not find it
+//
+// Every change on media comes before the change in DRAM that lets another thread see or reuse the segment. Exceptions: a return
+// to the pool leaves the map and enters returned_handles first, since PMDK may give the space away at once; a deferred release
+// is in DRAM only.
 class SegmentAllocator::Impl {
  public:
   Impl(RegionSet* set, uint64_t segment_size) : full_chunks_(segment_size / kChunkBytes) {
@@ -78,26 +88,29 @@ class SegmentAllocator::Impl {
   std::atomic<uint64_t> recycled_count{0};
 
  private:
-  // One region's share. Lock order: take_mutex, mutex.
+  // The segments of one region. Lock order: take_mutex, mutex. generation_mutex is a leaf.
   struct RegionSegments {
     explicit RegionSegments(Region* r) : region(r), directory(r) {}
 
     Region* const region;
     SegmentDirectory directory;
     SegmentMap map;
-    std::mutex take_mutex;        // while a segment comes from the pool, which may take long; guards directory.AddBlock
-    std::mutex generation_mutex;  // guards directory.NextGeneration, and directory.Open with what it gave
-    mutable std::mutex mutex;     // guards what follows; held for moments only
-    std::deque<Segment> handles;  // never shrinks: handles stay valid
-    std::map<uint64_t, Segment*> returned_handles;    // by start, of segments that the pool has back
+    std::mutex take_mutex;        // held while PMDK allocates a segment, which may take long; guards directory.AddBlock
+    std::mutex generation_mutex;  // guards directory.NextGeneration, and the directory.Open with that generation
+    mutable std::mutex mutex;     // guards the fields below; held for moments only
+    std::deque<Segment> handles;  // never shrinks, so handles stay valid
+    std::map<uint64_t, Segment*> returned_handles;    // by start: handles of segments that were returned to the pool
     std::multimap<uint64_t, Segment*> free_segments;  // by capacity
     std::vector<SegmentDescriptor*> unused_descriptors;
     Usage usage;
-    uint64_t open_segments = 0;  // kOpen
+    uint64_t open_segments = 0;  // number of kOpen segments
   };
 
   static SegmentDescriptor* DescriptorOf(const Segment* segment) { return static_cast<SegmentDescriptor*>(segment->descriptor_); }
-  RegionSegments& HomeOf(const Segment* segment) { return regions_[segment->region()]; }
+  RegionSegments& HomeOf(const Segment* segment) {
+    BRAIDDB_DCHECK(segment->region() < regions_.size());
+    return regions_[segment->region()];
+  }
 
   Status LoadRegion(RegionSegments* home);
   void OnSealed(Segment* segment);
@@ -125,9 +138,9 @@ class SegmentAllocator::Impl {
 
   const uint64_t full_chunks_;
   std::deque<RegionSegments> regions_;
-  std::function<bool(uint64_t)> is_read_;  // under deferred_mutex_
-  std::mutex deferred_mutex_;              // before the mutex of a region
-  std::vector<Segment*> deferred_;         // kFree in DRAM, and as they were on media
+  std::function<bool(uint64_t)> is_read_;  // called under deferred_mutex_
+  std::mutex deferred_mutex_;              // guards the fields below; taken before the mutexes of a region
+  std::vector<Segment*> deferred_;         // kFree in DRAM, unchanged on media; in the order of their releases
   uint64_t deferred_bytes_ = 0;
   std::atomic<uint64_t> deferred_count_{0};
 };
@@ -142,6 +155,8 @@ Status SegmentAllocator::Impl::Load() {
   return Status::OK();
 }
 
+// STEPS  1 load and check all descriptors  2 make them durable  3 for each: finish what a crash has cut short, make a handle,
+//        and enter it in the free list or in the counts. [CC-46]
 Status SegmentAllocator::Impl::LoadRegion(RegionSegments* home) {
   std::vector<SegmentDescriptor*> descriptors;
   if (Status status = home->directory.Load(&descriptors); !status.ok()) return status;
@@ -172,7 +187,7 @@ Status SegmentAllocator::Impl::LoadRegion(RegionSegments* home) {
   return Status::OK();
 }
 
-// The handle of a descriptor that has just got its memory.
+// Makes or reuses the handle of a descriptor that has just got its object, and enters it in the map.
 Segment* SegmentAllocator::Impl::Register(RegionSegments* home, SegmentDescriptor* descriptor) {
   const uint64_t start = SegmentDirectory::DataOffsetOf(*descriptor);
   const uint64_t capacity = SegmentDirectory::CapacityOf(*descriptor);
@@ -187,7 +202,7 @@ Segment* SegmentAllocator::Impl::Register(RegionSegments* home, SegmentDescripto
     segment->data_ = home->region->base() + start;
     segment->start_ = PmPtr(home->region->index(), start);
   }
-  // Before the map has the segment again, whose cells are stored with release.
+  // ORDER in DRAM: these fields before the map has the segment. The map stores its cells with release.
   segment->capacity_.store(capacity, std::memory_order_relaxed);
   segment->touched_.store(false, std::memory_order_relaxed);
   segment->descriptor_ = descriptor;
@@ -197,23 +212,26 @@ Segment* SegmentAllocator::Impl::Register(RegionSegments* home, SegmentDescripto
 
 // ---- Finding room
 
+// Chunks of a segment of the usual size: grows with the region up to full_chunks_.
 uint64_t SegmentAllocator::Impl::UsualChunks(const RegionSegments& home) const {
   return std::clamp(home.region->reserved_bytes() / kYoungShare / kChunkBytes, uint64_t{1}, full_chunks_);
 }
 
-// Of the next segment that a thread writes to.
+// Chunks of the next open segment: the usual size, or less if there are more than kFullOpenSegments.
 uint64_t SegmentAllocator::Impl::OpenChunks(const RegionSegments& home) const {
   const std::lock_guard<std::mutex> lock(home.mutex);
   const uint64_t count = std::max(kFullOpenSegments, home.open_segments + 1);
   return std::max(uint64_t{1}, UsualChunks(home) * kFullOpenSegments / count);
 }
 
-// Best fit in [min_bytes, max_bytes].
+// Removes and returns the smallest free segment with a capacity in [min_bytes, max_bytes]; null if there is none.
 Segment* SegmentAllocator::Impl::PopFree(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes) {
   const std::lock_guard<std::mutex> lock(home->mutex);
   const auto it = home->free_segments.lower_bound(min_bytes);
   if (it == home->free_segments.end() || it->first > max_bytes) return nullptr;
   Segment* const segment = it->second;
+  BRAIDDB_DCHECK(segment->state() == SegmentState::kFree && segment->capacity() == it->first);
+  BRAIDDB_DCHECK(home->usage.free_segments > 0 && home->usage.free_bytes >= segment->capacity());
   home->free_segments.erase(it);
   --home->usage.free_segments;
   home->usage.free_bytes -= segment->capacity();
@@ -221,12 +239,14 @@ Segment* SegmentAllocator::Impl::PopFree(RegionSegments* home, uint64_t min_byte
 }
 
 void SegmentAllocator::Impl::PushFree(RegionSegments* home, Segment* segment) {
+  BRAIDDB_DCHECK(segment->state() == SegmentState::kFree);
   const std::lock_guard<std::mutex> lock(home->mutex);
   home->free_segments.emplace(segment->capacity(), segment);
   ++home->usage.free_segments;
   home->usage.free_bytes += segment->capacity();
 }
 
+// Returns an unused descriptor, from a new block if there is none. REQUIRES: take_mutex.
 Status SegmentAllocator::Impl::UnusedDescriptor(RegionSegments* home, SegmentDescriptor** descriptor) {
   std::vector<SegmentDescriptor*> fresh;
   {
@@ -244,6 +264,7 @@ Status SegmentAllocator::Impl::UnusedDescriptor(RegionSegments* home, SegmentDes
   return Status::OK();
 }
 
+// unused → taken. NoSpace: the descriptor is unused again.
 Status SegmentAllocator::Impl::TakeFromPool(RegionSegments* home, uint64_t chunks, Segment** segment) {
   const std::lock_guard<std::mutex> taking(home->take_mutex);
   SegmentDescriptor* descriptor = nullptr;
@@ -258,6 +279,7 @@ Status SegmentAllocator::Impl::TakeFromPool(RegionSegments* home, uint64_t chunk
   return Status::OK();
 }
 
+// Returns all free segments to the pool, where neighbours join.
 Status SegmentAllocator::Impl::ReturnAllFree(RegionSegments* home) {
   while (Segment* spare = PopFree(home, 0, UINT64_MAX)) {
     if (Status status = ReturnToPool(home, spare); !status.ok()) return status;
@@ -265,14 +287,14 @@ Status SegmentAllocator::Impl::ReturnAllFree(RegionSegments* home) {
   return Status::OK();
 }
 
-// In the order of preference: a free segment that fits well, the pool, a smaller one from the pool, any free segment, and at
-// last the pool after all free segments went back to it and made a larger piece there.
+// STEPS  1 a free segment that is at most twice as large as needed  2 the pool, for the usual size and then for smaller ones  3
+//        any free segment that is large enough  4 return all free segments to the pool, and take the smallest size from there.
 Status SegmentAllocator::Impl::FindRoom(RegionSegments* home, uint64_t min_bytes, uint64_t usual_chunks, Segment** segment) {
   const uint64_t min_chunks = ChunksFor(min_bytes);
   uint64_t chunks = std::max(min_chunks, usual_chunks);
   if ((*segment = PopFree(home, min_bytes, 2 * chunks * kChunkBytes)) != nullptr) return Status::OK();
 
-  // Free segments are too small for this one: with that many, the region need not grow for it.
+  // A request larger than every free segment: if enough bytes are free, returning them avoids a growth of the region.
   if (chunks > full_chunks_ && GetUsage(home->region->index()).free_bytes / kPlentyFree >= min_bytes) {
     if (Status status = ReturnAllFree(home); !status.ok()) return status;
   }
@@ -288,14 +310,16 @@ Status SegmentAllocator::Impl::FindRoom(RegionSegments* home, uint64_t min_bytes
   return TakeFromPool(home, min_chunks, segment);
 }
 
-// REQUIRES: kFree, and in no list.
+// kFree → unused. REQUIRES: the segment is kFree on media, and in no free list.
+// CRASH  in directory.Return: the open finishes the return (SegmentDirectory::Finish).
 Status SegmentAllocator::Impl::ReturnToPool(RegionSegments* home, Segment* segment) {
-  // Out of the map first: as soon as the pool has the memory, a new segment may be entered for it.
+  BRAIDDB_DCHECK(segment->state() == SegmentState::kFree);
+  // The map forgets the segment first: as soon as the pool has the object, a new segment may be entered for the same range.
   home->map.Erase(segment);
   segment->state_.store(SegmentState::kUnused, std::memory_order_release);
   SegmentDescriptor* const descriptor = DescriptorOf(segment);
   {
-    // Before the memory goes, too: a new segment at the same place may take the handle over.
+    // Also before the object is freed: a new segment with the same start takes the handle over.
     const std::lock_guard<std::mutex> lock(home->mutex);
     home->returned_handles.emplace(segment->start_.offset(), segment);
   }
@@ -307,16 +331,18 @@ Status SegmentAllocator::Impl::ReturnToPool(RegionSegments* home, Segment* segme
 
 // ---- State changes
 
+// kFree or taken → in use, on media first, then in DRAM.
 Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, SegmentState state) {
+  BRAIDDB_DCHECK(IsUsed(state) && !IsUsed(segment->state()));
   uint64_t generation = 0;
   {
-    // Both under the lock: who sees a generation on media may rely on it that all smaller ones came before
-    // (txn/primary_reader.h).
+    // Both under the lock, so that generations reach media in ascending order: a process that reads the files and sees a
+    // generation knows that all smaller ones are there or were there (txn/primary_reader.h).
     const std::lock_guard<std::mutex> lock(home->generation_mutex);
     if (Status status = home->directory.NextGeneration(&generation); !status.ok()) return status;
     if (Status status = home->directory.Open(DescriptorOf(segment), generation, state); !status.ok()) return status;
   }
-  // First: who reads the words below sees that it is another use. release: for those who do so without a lock.
+  // First, so that a thread that reads the fields below can detect another use. release: such threads take no lock.
   segment->generation_.store(generation, std::memory_order_release);
   segment->entry_seed_.store(EntrySeed(*DescriptorOf(segment)), std::memory_order_release);
   segment->sealed_bytes_.store(0, std::memory_order_relaxed);
@@ -334,8 +360,8 @@ Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, Segm
   return Status::OK();
 }
 
-// Returns OK if so many bytes are free, or the region can grow by twice as many. Else takes them from the pool; NoSpace if the
-// pool has not so much.
+// Keeps `bytes` bytes free: returns OK if so many are free, or if the region can grow by twice as many. Otherwise takes spares
+// from the pool. NoSpace: the pool has too little.
 Status SegmentAllocator::Impl::KeepReserve(RegionSegments* home, uint64_t bytes) {
   uint64_t chunks = UsualChunks(*home);
   while (GetUsage(home->region->index()).free_bytes < bytes && home->region->Headroom() < 2 * bytes) {
@@ -351,7 +377,7 @@ Status SegmentAllocator::Impl::KeepReserve(RegionSegments* home, uint64_t bytes)
   return Status::OK();
 }
 
-// Of a segment that FindRoom has found.
+// Frees a segment that FindRoom has returned and Open has not opened.
 Status SegmentAllocator::Impl::GiveBack(RegionSegments* home, Segment* segment) {
   if (segment->state() != SegmentState::kFree) {
     if (Status status = home->directory.Free(DescriptorOf(segment)); !status.ok()) return status;
@@ -362,7 +388,7 @@ Status SegmentAllocator::Impl::GiveBack(RegionSegments* home, Segment* segment) 
   return Status::OK();
 }
 
-// Space comes before readers: theirs is to begin again.
+// If there is no space, deferred segments are freed although other processes read: a reader notices, and begins again.
 Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment,
                                         SpaceUse use) {
   Status status = AllocateOnce(region, min_bytes, state, segment, use);
@@ -371,8 +397,11 @@ Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, Seg
   return AllocateOnce(region, min_bytes, state, segment, use);
 }
 
+// STEPS  1 keep the reserve of other uses free  2 find a segment  3 check the reserve again; without it give the segment back
+//        4 open the segment, durably  5 count it.
 Status SegmentAllocator::Impl::AllocateOnce(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment,
                                             SpaceUse use) {
+  BRAIDDB_DCHECK(region < regions_.size() && IsUsed(state) && state != SegmentState::kSealed);
   RegionSegments& home = regions_[region];
   if (min_bytes > UINT64_MAX / 2) return Status::InvalidArgument("a segment cannot have " + std::to_string(min_bytes) + " bytes");
   Segment* found = nullptr;
@@ -384,7 +413,7 @@ Status SegmentAllocator::Impl::AllocateOnce(uint32_t region, uint64_t min_bytes,
   const uint64_t chunks = state == SegmentState::kOpen ? OpenChunks(home) : UsualChunks(home);
   if (Status status = FindRoom(&home, min_bytes, chunks, &found); !status.ok()) return status;
   if (use != SpaceUse::kBackground) {
-    // Others may have taken it meanwhile.
+    // Other threads may have taken the reserve meanwhile.
     const Status kept = KeepReserve(&home, reserve);
     if (!kept.ok()) {
       const Status given_back = GiveBack(&home, found);
@@ -411,6 +440,7 @@ Status SegmentAllocator::Impl::Seal(Segment* segment, uint64_t valid_bytes, uint
 }
 
 void SegmentAllocator::Impl::PrepareSeal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence) {
+  BRAIDDB_DCHECK(segment->state() == SegmentState::kOpen || HoldsCopies(segment->state()));
   HomeOf(segment).directory.PrepareSeal(DescriptorOf(segment), valid_bytes, last_sequence);
 }
 
@@ -419,10 +449,12 @@ void SegmentAllocator::Impl::SealPrepared(Segment* segment) {
   OnSealed(segment);
 }
 
+// Publishes the seal in DRAM. release: a thread that sees kSealed sees the sealed size.
 void SegmentAllocator::Impl::OnSealed(Segment* segment) {
   RegionSegments& home = HomeOf(segment);
   if (segment->state() == SegmentState::kOpen) {
     const std::lock_guard<std::mutex> lock(home.mutex);
+    BRAIDDB_DCHECK(home.open_segments > 0);
     --home.open_segments;
   }
   segment->sealed_bytes_.store(DescriptorOf(segment)->sealed_bytes, std::memory_order_relaxed);
@@ -430,8 +462,9 @@ void SegmentAllocator::Impl::OnSealed(Segment* segment) {
   segment->state_.store(SegmentState::kSealed, std::memory_order_release);
 }
 
-// ORDER: what waits for readers is freed before what is released later. A version in an old run has no mark, and only a tombstone
-//        that is released after it hides it from a reader of all segments (txn/primary_reader.h).
+// ORDER: deferred segments are freed before segments that are released later. A version in an old run has no mark. Only a
+// tombstone,
+//        whose segment is released later, hides it from a process that reads all segments (txn/primary_reader.h).
 Status SegmentAllocator::Impl::Release(Segment* segment) {
   const SegmentState state = segment->state();
   BRAIDDB_CHECK(IsUsed(state));
@@ -454,13 +487,16 @@ Status SegmentAllocator::Impl::Release(Segment* segment) {
   return AddFree(segment);
 }
 
-// To everybody but the media it is released from here on.
+// Releases the segment in DRAM: state, usage and counters.
 void SegmentAllocator::Impl::CountReleased(Segment* segment) {
+  BRAIDDB_DCHECK(IsUsed(segment->state()));
   RegionSegments& home = HomeOf(segment);
   const bool was_open = segment->state() == SegmentState::kOpen;
   segment->state_.store(SegmentState::kFree, std::memory_order_release);
   {
     const std::lock_guard<std::mutex> lock(home.mutex);
+    BRAIDDB_DCHECK(home.usage.segments > 0 && home.usage.segment_bytes >= segment->capacity());
+    BRAIDDB_DCHECK(!was_open || home.open_segments > 0);
     if (was_open) --home.open_segments;
     --home.usage.segments;
     home.usage.segment_bytes -= segment->capacity();
@@ -468,14 +504,16 @@ void SegmentAllocator::Impl::CountReleased(Segment* segment) {
   recycled_count.fetch_add(1, std::memory_order_relaxed);
 }
 
-// REQUIRES: it is kFree on media.
+// Makes the segment available to allocations; a large one returns to the pool. REQUIRES: the segment is kFree on media.
 Status SegmentAllocator::Impl::AddFree(Segment* segment) {
   RegionSegments& home = HomeOf(segment);
+  BRAIDDB_DCHECK(segment->state() == SegmentState::kFree);
   if (DescriptorOf(segment)->chunks > full_chunks_) return ReturnToPool(&home, segment);
   PushFree(&home, segment);
   return Status::OK();
 }
 
+// CRASH  after EraseHeader: copies without a header; they are discarded again. After Release: kFree. [CC-47]
 Status SegmentAllocator::Impl::Discard(Segment* segment) {
   BRAIDDB_CHECK(HoldsCopies(segment->state()));
   Status status = HomeOf(segment).directory.EraseHeader(DescriptorOf(segment));
@@ -484,6 +522,7 @@ Status SegmentAllocator::Impl::Discard(Segment* segment) {
 
 // ---- Releases that wait for readers
 
+// Sum over all regions; each region's number is of another moment.
 uint64_t SegmentAllocator::Impl::BytesInUse() const {
   uint64_t bytes = 0;
   for (uint32_t region = 0; region < regions_.size(); ++region) bytes += GetUsage(region).segment_bytes;
@@ -492,23 +531,27 @@ uint64_t SegmentAllocator::Impl::BytesInUse() const {
 
 uint64_t SegmentAllocator::Impl::MostDeferred() const { return kMaxDeferred + BytesInUse() / kMaxDeferredShare; }
 
-// Whether a segment of so many bytes is released in DRAM, and freed on media by FreeAllDeferred. REQUIRES: deferred_mutex_
+// Returns true if the release of a segment of `bytes` bytes is deferred. REQUIRES: deferred_mutex_.
 bool SegmentAllocator::Impl::Waits(uint64_t bytes) { return is_read_ && bytes <= MostDeferred() && is_read_(BytesInUse()); }
 
-// In the order of their releases. REQUIRES: deferred_mutex_
+// Frees all deferred segments on media, in the order of their releases. After an error the rest stays in use on media, as after
+// a crash. REQUIRES: deferred_mutex_.
 Status SegmentAllocator::Impl::FreeAllDeferred() {
   std::vector<Segment*> freed;
   freed.swap(deferred_);
   deferred_bytes_ = 0;
   Status status;
   for (auto segment = freed.begin(); segment != freed.end() && status.ok(); ++segment) {
+    BRAIDDB_DCHECK((*segment)->state() == SegmentState::kFree);
     status = HomeOf(*segment).directory.Free(DescriptorOf(*segment));
     if (status.ok()) status = AddFree(*segment);
   }
-  deferred_count_.store(0, std::memory_order_release);  // who finds no space until here waits for the lock
+  // Last: until here, a thread without space sees deferred segments, and waits for the lock.
+  deferred_count_.store(0, std::memory_order_release);
   return status;
 }
 
+// For a background thread, and for an allocation without space.
 Status SegmentAllocator::Impl::FreeDeferred(bool at_once) {
   const std::lock_guard<std::mutex> lock(deferred_mutex_);
   if (deferred_.empty() || (!at_once && is_read_(BytesInUse()))) return Status::OK();
@@ -517,7 +560,9 @@ Status SegmentAllocator::Impl::FreeDeferred(bool at_once) {
 
 // ---- Spares
 
+// Takes a segment from the pool and makes it kFree.
 Status SegmentAllocator::Impl::MakeSpare(RegionSegments* home, uint64_t chunks) {
+  BRAIDDB_DCHECK(chunks > 0);
   Segment* segment = nullptr;
   if (Status status = TakeFromPool(home, chunks, &segment); !status.ok()) return status;
   if (Status status = home->directory.Free(DescriptorOf(segment)); !status.ok()) return status;
@@ -526,6 +571,7 @@ Status SegmentAllocator::Impl::MakeSpare(RegionSegments* home, uint64_t chunks) 
   return Status::OK();
 }
 
+// STEPS  1 take spares from the pool until `count` of them are free  2 give memory to the pages of the smallest free segments.
 void SegmentAllocator::Impl::PrepareSpares(uint32_t region, uint32_t count) {
   RegionSegments& home = regions_[region];
   const auto usable = [&home](uint64_t usual_bytes) {
@@ -537,12 +583,12 @@ void SegmentAllocator::Impl::PrepareSpares(uint32_t region, uint32_t count) {
   while (usable(UsualChunks(home) * kChunkBytes - kSegmentOverhead).size() < count) {
     if (!MakeSpare(&home, UsualChunks(home)).ok()) break;
   }
-  // On an ordinary file system a touched page is a page to write back; its first use costs little beside its sync.
+  // In kPage a touched page must be written back, and a page fault costs little beside a sync.
   if (home.region->persistence()->mode() == PersistMode::kPage) return;
   std::vector<Segment*> candidates = usable(0);
-  if (candidates.size() > count) candidates.resize(count);  // best fit takes the smallest first
+  if (candidates.size() > count) candidates.resize(count);  // PopFree takes the smallest first
   for (Segment* segment : candidates) {
-    // Content does not change, so it does no harm if Allocate takes the segment meanwhile.
+    // TouchPages changes no byte, so another thread may allocate the segment meanwhile.
     if (!segment->touched_.exchange(true, std::memory_order_relaxed)) TouchPages(segment->data_, segment->capacity());
   }
 }
@@ -570,7 +616,7 @@ void SegmentAllocator::Impl::ForEach(const Wanted& wanted, const std::function<v
       if (wanted(segment.state())) found.push_back(const_cast<Segment*>(&segment));
     }
   }
-  for (Segment* segment : found) visit(segment);  // without the lock: it may call back
+  for (Segment* segment : found) visit(segment);  // without the lock, since `visit` may call the allocator
 }
 
 SegmentAllocator::Usage SegmentAllocator::Impl::GetUsage(uint32_t region) const {

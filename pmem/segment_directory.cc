@@ -10,7 +10,7 @@
 namespace braiddb {
 namespace {
 
-constexpr uint64_t kGenerationsAtOnce = 64;
+constexpr uint64_t kGenerationsAtOnce = 64;  // generations that one persist reserves
 
 }  // namespace
 
@@ -23,6 +23,7 @@ uint64_t SegmentDirectory::DataOffsetOf(const SegmentDescriptor& descriptor) { r
 uint64_t SegmentDirectory::CapacityOf(const SegmentDescriptor& descriptor) { return SegmentCapacity(descriptor); }
 
 SegmentHeader* SegmentDirectory::HeaderOf(const SegmentDescriptor& descriptor) const {
+  BRAIDDB_DCHECK(descriptor.object.offset != 0);
   return reinterpret_cast<SegmentHeader*>(region_->base() + SegmentHeaderOffset(descriptor));
 }
 
@@ -33,6 +34,9 @@ Status SegmentDirectory::Damaged(const char* what) const {
 
 // ---- Reading
 
+// STEPS  1 follow the blocks, check each link by its tag, and each descriptor  2 compare the number of blocks with the root's
+//        count  3 read the generation limit  4 check generations and overlaps. In a region that is open for reading only, ids
+//        are completed first.
 Status SegmentDirectory::Load(std::vector<SegmentDescriptor*>* descriptors) {
   RegionRoot* const root = region_->root();
   last_link_ = &root->directory;
@@ -47,7 +51,7 @@ Status SegmentDirectory::Load(std::vector<SegmentDescriptor*>* descriptors) {
       descriptors->push_back(&descriptor);
     }
     last_link_ = &block->next;
-    ++block_count_;  // part of the tag: so a loop shows as a damaged link
+    ++block_count_;  // the tag includes the number, so a cycle is detected as a damaged link
   }
   if (block_count_ < root->directory_blocks) return Damaged("a lost block");
   if (Status status = region_->RaiseGenerationLimit(0, &generation_limit_); !status.ok()) return status;
@@ -56,6 +60,7 @@ Status SegmentDirectory::Load(std::vector<SegmentDescriptor*>* descriptors) {
   return CheckOverlap(*descriptors);
 }
 
+// A descriptor without an object needs no matching hash: Take and Return leave such words behind in a crash.
 Status SegmentDirectory::Check(const SegmentDescriptor& descriptor) const {
   const uint64_t word = descriptor.state_word;
   const SegmentState state = StateOf(descriptor);
@@ -72,7 +77,8 @@ Status SegmentDirectory::Check(const SegmentDescriptor& descriptor) const {
   return state == SegmentState::kOpen || state == SegmentState::kIndex ? CheckHeader(descriptor) : Status::OK();
 }
 
-// Sealed segments are not looked at here: that would read a page of each, and their entries have checksums.
+// Compares the header with the descriptor. Called for kOpen and kIndex only: the headers of sealed segments would cost a page
+// read each, and their entries have checksums of their own.
 Status SegmentDirectory::CheckHeader(const SegmentDescriptor& descriptor) const {
   const SegmentHeader& header = *HeaderOf(descriptor);
   if (header.magic != SegmentHeader::kMagic || header.checksum != SegmentHeaderChecksum(header))
@@ -85,6 +91,7 @@ Status SegmentDirectory::CheckHeader(const SegmentDescriptor& descriptor) const 
   return Status::OK();
 }
 
+// Each use has a generation below the durable limit (CC-33), so a larger one is damage.
 Status SegmentDirectory::CheckGenerations(const std::vector<SegmentDescriptor*>& descriptors) const {
   for (const SegmentDescriptor* descriptor : descriptors) {
     if (IsUsed(StateOf(*descriptor)) && descriptor->generation >= generation_limit_)
@@ -93,6 +100,7 @@ Status SegmentDirectory::CheckGenerations(const std::vector<SegmentDescriptor*>&
   return Status::OK();
 }
 
+// Sorts the objects by offset and compares neighbours.
 Status SegmentDirectory::CheckOverlap(const std::vector<SegmentDescriptor*>& descriptors) const {
   std::vector<const SegmentDescriptor*> taken;
   for (const SegmentDescriptor* descriptor : descriptors) {
@@ -125,10 +133,12 @@ Status SegmentDirectory::PersistFound(const std::vector<SegmentDescriptor*>& des
   Persistence* const persistence = region_->persistence();
   persistence->Flush(&region_->root()->directory_blocks, sizeof(uint64_t));
   for (const SegmentDescriptor* descriptor : descriptors) persistence->Flush(descriptor, sizeof(*descriptor));
-  // ORDER: the states before what an open does because of them. [CC-46]
+  // ORDER: the states that were found before the stores that the open makes because of them. [CC-46]
   return persistence->Drain() ? Status::OK() : persistence->error();
 }
 
+// kUnused with an object: Take was cut short after PMDK's commit, so the segment becomes kFree. A state word without an object:
+// Take was cut short before the commit, or Return behind it, so the slot becomes unused.
 Status SegmentDirectory::Finish(SegmentDescriptor* descriptor, uint64_t max_kept_chunks) {
   const SegmentState state = StateOf(*descriptor);
   if (descriptor->object.offset == 0) {
@@ -146,10 +156,13 @@ uint64_t SegmentDirectory::BlockTag(uint64_t number, uint64_t object_offset) con
 }
 
 DirectoryBlock* SegmentDirectory::BlockAt(uint64_t object_offset) const {
+  BRAIDDB_DCHECK(object_offset != 0);
   return reinterpret_cast<DirectoryBlock*>(region_->base() + AlignToLine(object_offset));
 }
 
+// CRASH  before PMDK's commit: no block. After it: the block is linked, and the count is too small by one, which is legal.
 Status SegmentDirectory::AddBlock(std::vector<SegmentDescriptor*>* descriptors) {
+  BRAIDDB_DCHECK(last_link_ != nullptr);
   Persistence* const persistence = region_->persistence();
   const auto write_tag = [&](uint8_t* object) {
     const uint64_t offset = static_cast<uint64_t>(object - region_->base());
@@ -162,7 +175,7 @@ Status SegmentDirectory::AddBlock(std::vector<SegmentDescriptor*>* descriptors) 
     StoreRelaxed(&region_->root()->directory_blocks, block_count_ + 1);
     persistence->Flush(&region_->root()->directory_blocks, sizeof(uint64_t));  // before PMDK's fences
   }
-  // An object starts at a multiple of 16: 64 bytes more leave room to start the block on a line.
+  // An object starts at a multiple of 16. Another 64 bytes leave room to align the block to a line.
   Status status =
       region_->AllocateObject(last_link_, sizeof(DirectoryBlock) + kCacheLine, PoolObject::kDirectoryBlock, write_tag);
   if (!status.ok()) return status;
@@ -170,12 +183,13 @@ Status SegmentDirectory::AddBlock(std::vector<SegmentDescriptor*>* descriptors) 
   last_link_ = &block->next;
   ++block_count_;
   for (SegmentDescriptor& descriptor : block->descriptors) descriptors->push_back(&descriptor);
-  // ORDER: the link before the count, so that the count never promises a block that is not there. [CC-34]
+  // ORDER: the link before the count, so that the count is never larger than the number of linked blocks. [CC-34]
   RegionRoot* const root = region_->root();
   StoreRelaxed(&root->directory_blocks, block_count_);
   return persistence->Persist(&root->directory_blocks, sizeof(uint64_t)) ? Status::OK() : persistence->error();
 }
 
+// CRASH  after the persist: the generations up to the limit are skipped; none is used twice. [CC-33]
 Status SegmentDirectory::ReserveGenerations() {
   if (next_generation_ != generation_limit_) return Status::OK();
   Status status = region_->RaiseGenerationLimit(kGenerationsAtOnce, &next_generation_);
@@ -185,24 +199,29 @@ Status SegmentDirectory::ReserveGenerations() {
 
 Status SegmentDirectory::NextGeneration(uint64_t* generation) {
   if (Status status = ReserveGenerations(); !status.ok()) return status;
+  BRAIDDB_DCHECK(next_generation_ < generation_limit_);
   *generation = next_generation_++;
   return Status::OK();
 }
 
-// Drawn from the system for each use: the numbers of a generator would tell those that come next.
+// The system draws each seed. The seeds of a generator would be predictable from earlier ones, which a copy of the files
+// reveals.
 uint64_t SegmentDirectory::NewEntrySeed() const {
   return region_->root()->secret == 0 ? 0 : RegionSet::NewDatabaseId() | kEntrySeedBit;
 }
 
+// CRASH  after the persist: a state word without an object; Finish clears it. After PMDK's commit: kUnused with an object;
+//        Finish makes it kFree. [CC-35]
 Status SegmentDirectory::Take(SegmentDescriptor* descriptor, uint64_t chunks) {
   Persistence* const persistence = region_->persistence();
-  if (persistence->failed()) return persistence->error();  // the slot may be as an allocation has left it that failed
+  if (persistence->failed()) return persistence->error();  // a failed allocation may have left the slot half changed
   BRAIDDB_CHECK(descriptor->state_word == 0 && descriptor->object.offset == 0);
+  BRAIDDB_DCHECK(chunks > 0);
   descriptor->chunks = chunks;
   descriptor->state_word = SegmentStateWord(*descriptor, SegmentState::kUnused);
   // ORDER: the size and the mark of an allocation before the object, which PMDK commits. [CC-35]
   if (!BRAIDDB_MUTANT("take-not-announced") && !persistence->Persist(descriptor, sizeof(*descriptor))) {
-    descriptor->state_word = 0;  // unused as before, for who asks again; an open finishes either
+    descriptor->state_word = 0;  // unused again, for later calls in this process; on media either word is legal
     return persistence->error();
   }
   Status status = region_->AllocateObject(&descriptor->object, SegmentObjectBytes(chunks), PoolObject::kSegment);
@@ -210,6 +229,8 @@ Status SegmentDirectory::Take(SegmentDescriptor* descriptor, uint64_t chunks) {
   return status;
 }
 
+// CRASH  before the state word is durable: the segment is kFree or taken, whatever header and fields have. After it: in use.
+//        [CC-36]
 Status SegmentDirectory::Open(SegmentDescriptor* descriptor, uint64_t generation, SegmentState state) {
   BRAIDDB_CHECK(IsUsed(state) && StateOf(*descriptor) <= SegmentState::kFree && descriptor->object.offset != 0);
   Persistence* const persistence = region_->persistence();
@@ -225,6 +246,7 @@ Status SegmentDirectory::Open(SegmentDescriptor* descriptor, uint64_t generation
                           .mark = 0};
   header->checksum = SegmentHeaderChecksum(*header);
   header->mark = SegmentHeaderMark(*header, region_->root()->secret);
+  BRAIDDB_DCHECK(generation < generation_limit_ && header->capacity > 0);
   descriptor->generation = generation;
   if (!BRAIDDB_MUTANT("entry-seed-after-state")) descriptor->entry_seed = header->entry_seed;
   if (!BRAIDDB_MUTANT("segment-header-not-flushed")) persistence->Flush(header, sizeof(*header));
@@ -241,6 +263,7 @@ Status SegmentDirectory::Open(SegmentDescriptor* descriptor, uint64_t generation
   return PersistStateWord(descriptor, SegmentStateWord(*descriptor, state));
 }
 
+// The fields have no meaning in the present state, so a crash before SealPrepared leaves an open segment.
 void SegmentDirectory::PrepareSeal(SegmentDescriptor* descriptor, uint64_t valid_bytes, uint64_t last_sequence) {
   const SegmentState state = StateOf(*descriptor);
   BRAIDDB_CHECK((state == SegmentState::kOpen || HoldsCopies(state)) && valid_bytes <= CapacityOf(*descriptor));
@@ -250,6 +273,7 @@ void SegmentDirectory::PrepareSeal(SegmentDescriptor* descriptor, uint64_t valid
 }
 
 void SegmentDirectory::SealPrepared(SegmentDescriptor* descriptor) {
+  BRAIDDB_DCHECK(StateOf(*descriptor) == SegmentState::kOpen || HoldsCopies(StateOf(*descriptor)));
   StoreStateWord(descriptor, SegmentStateWord(*descriptor, SegmentState::kSealed));
 }
 
@@ -264,10 +288,10 @@ Status SegmentDirectory::Seal(SegmentDescriptor* descriptor, uint64_t valid_byte
 
 Status SegmentDirectory::EraseHeader(SegmentDescriptor* descriptor) {
   Persistence* const persistence = region_->persistence();
-  if (persistence->failed()) return persistence->error();  // the state may be that of a Seal that failed: it needs its header
+  if (persistence->failed()) return persistence->error();  // a failed Seal may be durable, and a sealed segment needs its header
   SegmentHeader* const header = HeaderOf(*descriptor);
   header->magic = 0;
-  // ORDER: no header before the state that lets the space be used again. [CC-47]
+  // ORDER: the cleared header before the state kFree, so that a repair does not take the copies for a log. [CC-47]
   return persistence->Persist(header, sizeof(*header)) ? Status::OK() : persistence->error();
 }
 
@@ -276,6 +300,7 @@ Status SegmentDirectory::Free(SegmentDescriptor* descriptor) {
   return PersistStateWord(descriptor, SegmentStateWord(*descriptor, SegmentState::kFree));
 }
 
+// CRASH  after PMDK's commit: kFree without an object; Finish clears the slot. [CC-35]
 Status SegmentDirectory::Return(SegmentDescriptor* descriptor) {
   if (region_->persistence()->failed()) return region_->persistence()->error();
   BRAIDDB_CHECK(StateOf(*descriptor) == SegmentState::kFree && descriptor->object.offset != 0);
@@ -283,7 +308,7 @@ Status SegmentDirectory::Return(SegmentDescriptor* descriptor) {
     if (Status status = PersistStateWord(descriptor, 0); !status.ok()) return status;
   }
   region_->FreeObject(&descriptor->object);
-  // ORDER: the object, by PMDK, before the slot counts as unused. [CC-35]
+  // ORDER: PMDK frees the object before the slot counts as unused. [CC-35]
   return PersistStateWord(descriptor, 0);
 }
 

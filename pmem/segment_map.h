@@ -1,8 +1,11 @@
-// SegmentMap: from a place in a region to the segment that has it, in a few loads and without a lock.
+// SegmentMap: finds the segment that contains an address of a region, with a few loads and without a lock.
 //
-// The region is cut into blocks of 256 KiB. As segments are not smaller, at most one covers the first byte of a block and at most
-// one starts behind it; a block has a cell of two pointers for these. The array spans the largest size of the region; its pages
-// have memory only where segments are.
+// STRUCTURE    The region is divided into blocks of 256 KiB. No segment is smaller, so at most one segment covers the first
+//              byte of a block, and at most one starts behind it in the block. A block has a cell with two pointers for these.
+//              The array of cells spans the largest size of the region. Only pages of cells in use have memory.
+// CONCURRENCY  Readers load a pointer with acquire, and then ask the segment whether it contains the address. So a reader may
+//              find a segment that is erased meanwhile: its handle stays valid (Segment), with another generation.
+// COST         Find: at most two cells' loads and two range checks.
 #pragma once
 
 #include <atomic>
@@ -13,7 +16,8 @@
 
 namespace braiddb {
 
-// CONCURRENCY: Insert and Erase of one segment by one thread at a time; different segments and Find concurrently.
+// Thread safety: Insert and Erase of one segment by one thread at a time. Calls for different segments, and Find, may be
+// concurrent.
 class SegmentMap {
  public:
   SegmentMap() = default;
@@ -21,10 +25,15 @@ class SegmentMap {
   SegmentMap(const SegmentMap&) = delete;
   SegmentMap& operator=(const SegmentMap&) = delete;
 
+  // Reserves address space for a region of up to `region_bytes` bytes. Call once, before all others. MemoryLimit: there is no
+  // address space.
   Status Reserve(uint64_t region_bytes);
+  // Enters the segment in the cells of all blocks that it touches. REQUIRES: no other entered segment overlaps it.
   void Insert(Segment* segment) { Store(segment, segment); }
+  // Removes the segment. REQUIRES: its capacity is as at Insert.
   void Erase(Segment* segment) { Store(segment, nullptr); }
 
+  // Returns the segment that contains p, null if there is none. Accepts every p of this region, also a damaged one.
   Segment* Find(PmPtr p) const {
     const uint64_t block = p.offset() / kBlockBytes;
     if (block >= count_) return nullptr;
@@ -38,10 +47,11 @@ class SegmentMap {
  private:
   static constexpr uint64_t kBlockBytes = 256ull << 10;
   struct Cell {
-    std::atomic<Segment*> covers_first;
-    std::atomic<Segment*> starts_behind;
+    std::atomic<Segment*> covers_first;   // the segment that covers the first byte of the block
+    std::atomic<Segment*> starts_behind;  // the segment that starts in the block, behind its first byte
   };
 
+  // Stores `value` in all cells of the range of `place`.
   void Store(const Segment* place, Segment* value);
 
   Cell* cells_ = nullptr;

@@ -3,23 +3,28 @@
 #include <algorithm>
 #include <new>
 
+#include "util/check.h"
+
 namespace braiddb {
 namespace {
 
-// How many aligned units of so many bytes a range touches. REQUIRES: bytes is not 0.
+// Returns the number of aligned units of `unit` bytes that the range touches. REQUIRES: bytes > 0.
 uint64_t UnitsOf(const void* address, size_t bytes, uint64_t unit) {
+  BRAIDDB_DCHECK(bytes > 0);
   const auto begin = reinterpret_cast<uintptr_t>(address);
   return (begin + bytes - 1) / unit - begin / unit + 1;
 }
 
 }  // namespace
 
+// STEPS  1 count the lines  2 extend the last range, if the flush continues it  3 otherwise append a range, after merging if
+//        there are many.
 void WriteCounter::OnFlush(const void* address, size_t bytes) noexcept {
   if (bytes == 0) return;
   lines_.Add(UnitsOf(address, bytes, kCacheLine));
   const uintptr_t begin = reinterpret_cast<uintptr_t>(address) / kXpLine;
   const Stretch flushed{begin, begin + UnitsOf(address, bytes, kXpLine)};
-  if (!unfenced_.empty()) {  // mostly a flush goes on where the one before ended
+  if (!unfenced_.empty()) {  // most flushes continue the range of the flush before
     Stretch& last = unfenced_.back();
     if (flushed.begin >= last.begin && flushed.begin <= last.end) {
       last.end = std::max(last.end, flushed.end);
@@ -33,12 +38,13 @@ void WriteCounter::OnFlush(const void* address, size_t bytes) noexcept {
   try {
     unfenced_.push_back(flushed);
   } catch (const std::bad_alloc&) {
-    // A write does not fail for a count: what is flushed once more before the fence is counted once more.
+    // A write must not fail for a count. Units that are flushed again before the fence are counted again.
     CountUnfenced();
     xp_lines_.Add(flushed.end - flushed.begin);
   }
 }
 
+// The ranges since the last fence are complete now.
 void WriteCounter::OnDrain() noexcept {
   fences_.Add(1);
   CountUnfenced();
@@ -56,6 +62,7 @@ void WriteCounter::Merge() {
     }
   }
   unfenced_.resize(std::min(unfenced_.size(), kept + 1));
+  BRAIDDB_DCHECK(unfenced_.empty() || unfenced_.front().begin < unfenced_.front().end);
 }
 
 void WriteCounter::CountUnfenced() {
@@ -65,7 +72,7 @@ void WriteCounter::CountUnfenced() {
   xp_lines_.Add(count);
   unfenced_.clear();
   merge_at_ = kMergeAt;
-  if (unfenced_.capacity() > 2 * kMergeAt) std::vector<Stretch>().swap(unfenced_);  // a merge's are not kept
+  if (unfenced_.capacity() > 2 * kMergeAt) std::vector<Stretch>().swap(unfenced_);  // returns the memory that a large batch took
 }
 
 WriteCounter* WriteCounters::Own() noexcept try { return counters_.Get(); } catch (const std::bad_alloc&) {
@@ -84,6 +91,7 @@ void WriteCounters::OnDrain() noexcept {
   fences_.fetch_add(1, std::memory_order_relaxed);
 }
 
+// Not a snapshot: other threads may count meanwhile.
 PmWrites WriteCounters::Sum() const {
   PmWrites sum{lines_.load(std::memory_order_relaxed), xp_lines_.load(std::memory_order_relaxed),
                fences_.load(std::memory_order_relaxed)};

@@ -1,7 +1,12 @@
-// WriteCounter: what is written back to persistent memory, counted at each flush and fence; of one thread, or of all.
+// WriteCounter: counts the cache lines and the media units that are written back to persistent memory, at each flush and fence.
 //
-// What is counted is what our code flushes. Lines that the CPU writes back on its own, to make room in its caches, do not show
-// here, nor does what libpmemobj flushes for itself.
+// COUNTED     Flushes and fences through Persistence. Not counted: lines that the CPU evicts from its caches, and flushes that
+//             libpmemobj makes itself.
+// XPLINES     Optane memory writes units of 256 bytes. Lines of one unit that are flushed between two fences are written
+//             together, so the unit counts once. The counter collects the flushed ranges, merges them, and counts units at the
+//             fence.
+// COST        One addition per flush that continues the flush before; otherwise one vector element. Nothing is shared between
+//             threads.
 #pragma once
 
 #include <atomic>
@@ -15,38 +20,39 @@
 
 namespace braiddb {
 
-// Thread safety: one thread at a time; writes() any.
+// Counts the writes of one thread. Thread safety: one thread at a time; any thread may call writes().
 class WriteCounter final : public PersistObserver {
  public:
-  // The unit in which Optane memory writes, 256 bytes. Lines of one that are flushed between two fences are written together.
+  // Bytes of Optane memory's unit of writing (XPLINES).
   static constexpr uint64_t kXpLine = 256;
 
   void OnFlush(const void* address, size_t bytes) noexcept override;
   void OnDrain() noexcept override;
 
-  // An XPLine is counted at the fence.
+  // Returns the sums. Units that were flushed after the last fence are not in the sums yet.
   PmWrites writes() const { return {lines_.value(), xp_lines_.value(), fences_.value()}; }
 
  private:
-  // XPLines by their numbers, addresses / kXpLine.
+  // A range of XPLines [begin, end), by number: address / kXpLine.
   struct Stretch {
     uintptr_t begin;
     uintptr_t end;
   };
   static constexpr size_t kMergeAt = 1024;
 
-  // Puts unfenced_ in order; afterwards no two overlap.
+  // Sorts unfenced_ and joins ranges that touch or overlap.
   void Merge();
+  // Adds the units of unfenced_ to xp_lines_, and clears unfenced_.
   void CountUnfenced();
 
   ThreadCounter lines_;
   ThreadCounter xp_lines_;
   ThreadCounter fences_;
-  std::vector<Stretch> unfenced_;  // what was flushed since the last fence; may overlap
-  size_t merge_at_ = kMergeAt;     // stretches are merged when there are so many
+  std::vector<Stretch> unfenced_;  // ranges that were flushed since the last fence; may overlap
+  size_t merge_at_ = kMergeAt;     // size of unfenced_ at which it is merged; doubles if merging does not help
 };
 
-// One WriteCounter for each thread. What a thread has counted stays when it ends.
+// One WriteCounter for each thread. The counts of a thread stay when the thread ends.
 // Thread safety: all methods may be called concurrently.
 class WriteCounters final : public PersistObserver {
  public:
@@ -55,10 +61,11 @@ class WriteCounters final : public PersistObserver {
   PmWrites Sum() const;
 
  private:
+  // Returns the calling thread's counter; null if there are too many threads, or no memory for a counter.
   WriteCounter* Own() noexcept;
 
   PerThread<WriteCounter> counters_;
-  // Of threads that have none, since there are too many or there is no DRAM for it: each flush counts for itself.
+  // Sums of threads without a counter. Each flush of such a thread counts its units by itself.
   std::atomic<uint64_t> lines_{0};
   std::atomic<uint64_t> xp_lines_{0};
   std::atomic<uint64_t> fences_{0};

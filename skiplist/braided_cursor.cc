@@ -6,6 +6,7 @@
 
 namespace braiddb {
 
+// Finds the start of the seek and prefetches the first two entries that the search reads. Returns false: one call is enough.
 bool BraidedCursor::FetchForSeek(const SearchKey& target) {
   if (index_ == nullptr || has_start_) return false;
   start_ = StartFor(target);
@@ -21,10 +22,12 @@ void BraidedCursor::GoAhead() {
   ahead_ = ahead_ > distance ? ahead_ - distance : 0;
 }
 
+// STEPS  1 without an index: one step along the list  2 for the first steps: one step, and from kStepsAlone on a round of the
+//        walks 3 later: finish the walks, and enter the span that they have found  4 if they have found nothing: one step.
 void BraidedCursor::LeaveForward() {
   if (span_ == nullptr) {
     entry_ = list_->Next(entry_);
-    // Among many lists it takes a while until this one's turn comes again.
+    // Other lists of a merging cursor move first, so there is time to prefetch the successor.
     if (entry_ != nullptr) Prefetch(list_->Next(entry_));
     return;
   }
@@ -39,7 +42,7 @@ void BraidedCursor::LeaveForward() {
     size_ = span_->size();
     ahead_ = size_ / 2;
     at_ = 0;
-    // The first walks began before the reader's last steps.
+    // The first walks began before the cursor's last steps, so they may have found entries that the cursor has passed.
     while (is_first && at_ < size_ && CompareEntries(list_->order(), *(*span_)[at_], *entry_) <= 0) ++at_;
     if (at_ < size_) {
       entry_ = (*span_)[at_];
@@ -52,6 +55,7 @@ void BraidedCursor::LeaveForward() {
   entry_ = list_->Next(entry_);
 }
 
+// The list has no backward pointers: without a span, each step back is a search for the last smaller entry.
 void BraidedCursor::LeaveBackward() {
   if (span_ != nullptr) {
     if (steps_ > 0) {

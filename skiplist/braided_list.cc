@@ -5,16 +5,18 @@
 namespace braiddb {
 namespace {
 
+// Returns the entry whose next words the tower is. REQUIRES: the tower is no head.
 const LogEntry* EntryOfTower(const uint64_t* tower) {
   return reinterpret_cast<const LogEntry*>(reinterpret_cast<const char*>(tower) - offsetof(LogEntry, next));
 }
 
-// Steps along the bottom layer after which a search climbs the tower it stands on, whatever its region: where the reader's own
-// region has few entries, the others' upper layers lead on.
+// Steps along the bottom layer after which a search climbs the tower of its position, in any region. If the reader's region has
+// few entries, the upper layers of another region are the faster path.
 constexpr uint32_t kBottomSteps = 8;
 
-// After a step to `entry` on *layer. A search that has climbed goes on climbing, so that its way is logarithmic; one that comes
-// from above meets no taller entry.
+// Called after a step to `entry` on *layer: moves *layer to the top of a taller tower. A search that has climbed continues to
+// climb, so its number of steps is logarithmic. A search that descends meets no taller entry in its own lists, and does not
+// climb.
 void Climb(const LogEntry& entry, uint32_t* layer, uint32_t* bottom_steps) {
   if (*layer == 0 && ++*bottom_steps <= kBottomSteps) return;
   if (entry.height() <= *layer + 1 || entry.height() > kMaxHeight) return;
@@ -24,10 +26,15 @@ void Climb(const LogEntry& entry, uint32_t* layer, uint32_t* bottom_steps) {
 
 }  // namespace
 
+// STEPS  1 on each layer from start.layer down, walk while the next entry is before the target  2 at layer 0 the last tower's
+//        word is the result. An entry that was compared once (`bound`) is not compared again on lower layers.
+// WHAT A READER SEES  If a writer changes the last tower's word between two loads, the search walks on along the bottom layer
+//        until it meets an entry at or after the target.
+// COST   One cache miss per visited node. The successors on this layer and on the next lower one are prefetched together.
 LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, LookupTrace* trace) const {
   const uint32_t home = start.region;
   const uint64_t* tower = start.tower;
-  uint64_t bound = start.bound.raw();  // the nearest entry known to be at or after target
+  uint64_t bound = start.bound.raw();  // the nearest entry that is known to be at or after the target
   uint64_t visited = 0;
   uint64_t remote = 0;
   const uint32_t remote_regions = regions_->RemoteRegions(start.reader);
@@ -42,7 +49,7 @@ LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, Loo
         return nullptr;
       }
       auto* next = regions_->Resolve<LogEntry>(PmPtr(raw));
-      // Both ways on are fetched at once: to the right, and one layer down.
+      // The next node is either the successor on this layer or that on the layer below, so both are prefetched.
       if (layer > 0) {
         const uint64_t below = LoadRelaxed(&tower[layer - 1]) & ~LogEntry::kTagBits;
         if (below != raw && below != 0 && PmPtr(below).region() < kMaxRegions) Prefetch(regions_->Resolve(PmPtr(below)));
@@ -57,7 +64,8 @@ LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, Loo
       Climb(*next, &layer, &bottom_steps);
     }
     if (layer == 0) {
-      // What the last tower leads to is at or after target, or nothing is. The caller looks at it, if nobody has.
+      // The last tower's successor is the result. If it is the start's bound, the caller is the first to read it, so it counts
+      // as visited here.
       if (bound != 0 && bound == start.bound.raw()) {
         ++visited;
         remote += RegionSet::IsRemote(remote_regions, start.bound.region());
@@ -65,7 +73,7 @@ LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, Loo
       if (trace != nullptr) trace->Account(*regions_->persistence(), visited - remote, remote);
       const uint64_t raw = bound != 0 && (LoadAcquire(&tower[0]) & ~LogEntry::kTagBits) == bound ? bound : 0;
       if (raw != 0) return regions_->Resolve<LogEntry>(PmPtr(raw));
-      // An entry came between since: settle it by walking on.
+      // A writer has linked or unlinked an entry meanwhile: walk on to the first entry at or after the target.
       LogEntry* next = Load(tower, 0);
       while (next != nullptr && CompareEntry(*order_, *next, target) < 0) next = Load(next->next, 0);
       return next;
@@ -73,6 +81,8 @@ LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, Loo
   }
 }
 
+// A search without a bound: it compares each candidate on each layer. Returns null if no entry is before the target, and null
+// with NoteDamage if the walk is a cycle.
 template <class Before>
 LogEntry* BraidedList::LastWhere(const Start& start, const Before& before) const {
   const uint64_t* tower = start.tower;
@@ -100,8 +110,8 @@ LogEntry* BraidedList::FindLast() const {
   return LastWhere(Home(), [](const LogEntry&) { return true; });
 }
 
-// A list can show a dead entry while its table is merged, or to a reader that stands on a node that was unlinked meanwhile. What
-// hid the entry may be out of sight by then; the marks are set before that happens.
+// A reader may meet a dead entry while its table is merged, or if its position is a node that was unlinked meanwhile. The newer
+// version that hides the entry may be unreachable by then. The mark is set before that, so the reader skips the entry.
 const LogEntry* BraidedList::PickLive(const LogEntry* entry, const SearchKey& target, LookupTrace* trace) const {
   for (; entry != nullptr; entry = Next(entry)) {
     if (order_->Compare(entry->key(), target.key) != 0) return nullptr;

@@ -1,4 +1,5 @@
-// IndexChanges: what one merge changes of a braided list, for the index that the list has next.
+// IndexChanges: records the changes that one merge makes to a braided list, so that the next TallIndex can be built from the
+// last.
 #pragma once
 
 #include <cstdint>
@@ -10,52 +11,62 @@
 
 namespace braiddb {
 
-// Of each region's nodes that a TallIndex has: which came, where, and which went. A merge goes from the greatest key to the
-// least, and so does what is noted here. Where a node came is said by the one before it, so that nobody compares keys again.
-// Who has no memory for it forgets it all, and the index is made by a walk.
+// CONTENT  For each region, the added, replaced and removed nodes that reach the indexed layer. The predecessor of an added
+//          node tells its position, so building the index compares no keys.
+// USE      1 before the merge, TallIndex::NewChanges makes a record that knows the indexed layers  2 the merge calls Add,
+//          Replace and Remove for each node that it changes; nodes below the indexed layer are ignored  3 after the merge, the
+//          next TallIndex is built from the last one and the record (tall_index_change.cc).
+// ORDER    A merge works from the largest key to the smallest, and the lists here have that order.
+// MEMORY   If an allocation fails, all changes are forgotten, and the next index is built by a walk along the list.
 // Thread safety: one thread at a time.
 class IndexChanges {
  public:
   struct Added {
     IndexNode node;
-    const LogEntry* before;  // on the index's layer, of those that were there before the merge; null: the head
+    const LogEntry* before;  // the predecessor on the indexed layer among the nodes of before the merge; null: the head
   };
   struct Replaced {
     const LogEntry* from;
-    const LogEntry* to;  // with the same key and height
+    const LogEntry* to;  // the new node, with the same key and height
   };
   struct Region {
-    uint32_t layer = kMaxHeight;  // nodes that reach it are in the index; kMaxHeight: it is not known what changed
+    uint32_t layer = kMaxHeight;  // the indexed layer; kMaxHeight: the changes are unknown
     std::vector<Added> added;
     std::vector<Replaced> replaced;
     std::vector<const LogEntry*> removed;
 
+    // Returns true if the changes of this region were recorded completely.
     bool is_known() const { return layer < kMaxHeight; }
   };
 
+  // Knows nothing of any region before Know is called.
   explicit IndexChanges(uint32_t regions) : regions_(regions) {}
 
-  // Before the merge: what is known from here on.
+  // Begins to record the changes of a region whose index has the nodes that reach `layer`. Call before the merge.
   void Know(uint32_t region, uint32_t layer) { regions_[region].layer = layer; }
+  // The recorded changes of a region.
   const Region& Of(uint32_t region) const { return regions_[region]; }
 
-  // `region`: in whose lists the entry is linked. `is_whole`: KeyOrder::PrefixIsWhole. `before(layer)`: what leads to its place
-  // there, null for a head.
+  // Records a new node. `region`: the region in whose lists it is linked. `is_whole`: KeyOrder::PrefixIsWhole. `before(layer)`
+  // returns the predecessor on that layer, null for the head.
   template <class Before>
   void Add(uint32_t region, const LogEntry* entry, uint64_t prefix, bool is_whole, const Before& before) noexcept {
     Region& changes = regions_[region];
     if (entry->height() > changes.layer) Note(&changes.added, {IndexNode(prefix, entry, is_whole), before(changes.layer)});
   }
+  // Records that a copy has replaced a node.
   void Replace(uint32_t region, const LogEntry* from, const LogEntry* to) noexcept {
     Region& changes = regions_[region];
     if (from->height() > changes.layer) Note(&changes.replaced, {from, to});
   }
+  // Records that a node was unlinked.
   void Remove(uint32_t region, const LogEntry* entry) noexcept {
     Region& changes = regions_[region];
     if (entry->height() > changes.layer) Note(&changes.removed, entry);
   }
 
  private:
+  // Appends a change. Without memory, forgets the changes of all regions.
   template <class Change>
   void Note(std::vector<Change>* changes, const Change& change) noexcept {
     try {

@@ -1,4 +1,4 @@
-// IndexNode: what an index in DRAM knows of a node of a list.
+// IndexNode: a node of a list as an index in DRAM stores it: 16 bytes.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,23 @@
 
 namespace braiddb {
 
-// The key's prefix, and in one word the entry's address, its height, and whether the prefix says all of the key: so that who
-// looks for nodes that reach a layer, or that come before a key, mostly has no look at the entries, which are far.
+// LAYOUT  prefix  u64   KeyOrder::Prefix of the key
+//         word    u64   bits 63–58 height of the entry; bits 57–3 its address, which is a multiple of 8; bits 2–0 flags:
+//         kWhole, the
+//                       key fits in its prefix
+// WHY     A search for a key or for nodes of some height reads these words, and an entry only if two prefixes are equal.
 class IndexNode {
  public:
   IndexNode() = default;
-  // `is_whole`: KeyOrder::PrefixIsWhole. Looks at the entry.
+  // `is_whole`: KeyOrder::PrefixIsWhole. Reads the entry's height.
   IndexNode(uint64_t prefix, const LogEntry* entry, bool is_whole)
       : prefix_(prefix),
         word_(reinterpret_cast<uint64_t>(entry) | is_whole * kWhole | uint64_t{entry->height()} << kHeightShift) {}
-  // As this one, of another entry with the same key and height.
+  // Returns this node with the address of another entry. REQUIRES: the entries have the same key and height.
   IndexNode With(const LogEntry* entry) const {
     return FromWord(prefix_, (word_ & ~kAddress) | reinterpret_cast<uint64_t>(entry));
   }
-  // With the word of another.
+  // Makes a node from the words of another.
   static IndexNode FromWord(uint64_t prefix, uint64_t word) {
     IndexNode node;
     node.prefix_ = prefix;
@@ -29,17 +32,19 @@ class IndexNode {
     return node;
   }
 
+  // The two words, and the parts of the second one.
   uint64_t prefix() const { return prefix_; }
   uint64_t word() const { return word_; }
   const LogEntry* entry() const { return EntryOf(word_); }
   uint32_t height() const { return HeightOf(word_); }
+  // As entry() and height(), of a bare word, as IndexTree stores it.
   static const LogEntry* EntryOf(uint64_t word) { return reinterpret_cast<const LogEntry*>(word & kAddress); }
-  // The item's word, but for the address.
+  // Returns the bits of an OrderedItem's word, without its address.
   static uint64_t ItemBitsOf(uint64_t word) { return word & kWhole; }
   static uint32_t HeightOf(uint64_t word) { return static_cast<uint32_t>(word >> kHeightShift); }
 
  private:
-  static constexpr int kHeightShift = 58;  // addresses of a process have 57 bits at most, and heights 5
+  static constexpr int kHeightShift = 58;  // an address of a process has at most 57 bits, a height 5
   static constexpr uint64_t kWhole = OrderedItem::kWhole;
   static constexpr uint64_t kAddress = ((uint64_t{1} << kHeightShift) - 1) & ~uint64_t{7};
 

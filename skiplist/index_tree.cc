@@ -28,10 +28,12 @@ IndexTree::~IndexTree() {
 
 // ---- Searches
 
+// Walks down the top levels by counting smaller last prefixes, then counts in the root of the piece. Returns the number of the
+// group over all pieces; groups of holes are never returned, since missing last prefixes are the largest.
 uint64_t IndexTree::GroupOf(uint64_t prefix) const {
   uint64_t at = 0;
   for (size_t level = levels_.size(); level-- > 0;) {
-    if (at >= levels_[level].size()) break;  // behind the last
+    if (at >= levels_[level].size()) break;  // the prefix is larger than all
     at = at * kFanout + CountLessIn(levels_[level][at].last, prefix);
     if (level == 0 && at < pieces_.size()) {
       const PieceRef& piece = pieces_[at];
@@ -43,6 +45,7 @@ uint64_t IndexTree::GroupOf(uint64_t prefix) const {
   return pieces_.size() * kPieceGroups;
 }
 
+// `group`: a result of GroupOf for the same prefix. Returns the number of the block over all pieces.
 uint64_t IndexTree::BlockOf(uint64_t group, uint64_t prefix) const {
   const uint64_t at = group / kPieceGroups;
   if (at >= pieces_.size()) return pieces_.size() * kPieceBlocks;
@@ -52,13 +55,15 @@ uint64_t IndexTree::BlockOf(uint64_t group, uint64_t prefix) const {
   return at * kPieceBlocks + block;
 }
 
+// `block`: a result of BlockOf for the same prefix. Normalize turns a place behind the piece's last node into the next piece's
+// first.
 uint64_t IndexTree::FirstInBlock(uint64_t block, uint64_t prefix) const {
   const uint64_t at = block / kPieceBlocks;
   if (at >= pieces_.size() || block % kPieceBlocks * kBlockNodes >= pieces_[at].nodes) return Normalize(block * kBlockNodes);
   return Normalize(block * kBlockNodes + CountLessIn(pieces_[at].blocks[block % kPieceBlocks].prefix, prefix));
 }
 
-// By the last prefixes of blocks, so that where in a block it is takes no branch.
+// Compares the last prefixes of a few blocks. The position in the block is counted without a branch.
 uint64_t IndexTree::FirstNotLessNear(uint64_t from, uint64_t prefix) const {
   constexpr uint64_t kNearBlocks = 4;
   if (from >= end_) return end_;
@@ -74,6 +79,7 @@ uint64_t IndexTree::FirstNotLessNear(uint64_t from, uint64_t prefix) const {
   return FirstNotLess(prefix);
 }
 
+// Blocks of a piece are contiguous, so each piece is one call of PrefetchAll.
 void IndexTree::FetchForward(uint64_t place, uint64_t count) const {
   for (place = Normalize(place); count > 0 && place < end_; place = Normalize(place)) {
     const PieceRef& piece = pieces_[PieceOf(place)];
@@ -88,7 +94,7 @@ void IndexTree::FetchForward(uint64_t place, uint64_t count) const {
 
 void IndexTree::FetchBackward(uint64_t place, uint64_t count) const {
   while (count > 0 && place > 0) {
-    place = Prev(place);  // the last one to be fetched
+    place = Prev(place);  // the last node to prefetch
     const PieceRef& piece = pieces_[PieceOf(place)];
     const uint64_t last = place % kPieceNodes;
     const uint64_t nodes = std::min(count, last + 1);
@@ -103,6 +109,7 @@ void IndexTree::FetchBackward(uint64_t place, uint64_t count) const {
 
 IndexTree::Builder::Builder(std::shared_ptr<PieceHeap> heap) : pending_(2 * kPieceNodes) { tree_.heap_ = std::move(heap); }
 
+// Reserves whole pieces and the rest, so that the vectors and the heap grow once.
 void IndexTree::Builder::Expect(uint64_t nodes) {
   const uint64_t pieces = nodes / kPieceNodes;
   const uint64_t rest = nodes % kPieceNodes;
@@ -111,6 +118,7 @@ void IndexTree::Builder::Expect(uint64_t nodes) {
   lasts_.reserve(pieces + 1);
 }
 
+// The last prefixes of shared pieces are copied from the tree's top, so the pieces are not read.
 void IndexTree::Builder::Share(const IndexTree& tree, uint64_t begin, uint64_t end) {
   if (begin == end) return;
   EmitEvenly();
@@ -125,6 +133,9 @@ void IndexTree::Builder::EmitEvenly() {
   if (count_ > 0) Emit(count_);
 }
 
+// STEPS  1 allocate the piece  2 write the blocks, filled up with missing nodes  3 write the groups, downward from the root  4
+//        write the root  5 move the other pending nodes to the front. After a failed allocation nodes are dropped, and ok() is
+//        false.
 void IndexTree::Builder::Emit(uint64_t nodes) {
   static_assert(PieceBytes(kPieceNodes) <= PieceHeap::kMaxPieceBytes);
   const auto blocks = BlocksOf(nodes);
@@ -158,7 +169,7 @@ void IndexTree::Builder::Emit(uint64_t nodes) {
   count_ -= nodes;
 }
 
-// Groups over the last prefixes of the pieces, and groups over these.
+// Builds groups over the last prefixes of the pieces, and then groups over groups, until a level has one group.
 bool IndexTree::Builder::BuildTop() {
   for (uint64_t below = tree_.pieces_.size();;) {
     const uint64_t groups = GroupsOf(below);
@@ -176,8 +187,9 @@ bool IndexTree::Builder::BuildTop() {
   }
 }
 
+// Empty without nodes, or after a failed allocation.
 IndexTree IndexTree::Builder::Finish() {
-  if (count_ > kPieceNodes) Emit(kPieceNodes);  // at the end there is no piece behind that a small one could be joined with
+  if (count_ > kPieceNodes) Emit(kPieceNodes);  // no piece follows that a small one could join, so the last one may be small
   EmitEvenly();
   if (!ok_ || tree_.pieces_.empty() || !BuildTop()) return {};
   for (const PieceRef& piece : tree_.pieces_) {

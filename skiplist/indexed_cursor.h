@@ -1,4 +1,4 @@
-// IndexedCursor: an EntryCursor over a braided list of which a tall index has every node.
+// IndexedCursor: an EntryCursor over a braided list whose tall index has every node.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,21 @@
 
 namespace braiddb {
 
-// It goes along the index and does not follow the list: where it stands is known without a look at an entry, and what comes is
-// fetched long before.
-//
-// WHY A STALE INDEX IS SAFE  An index belongs to one read view. It has every node that the list had then; what was linked since
-//     is in tables of the view, or came after it. A node that was marked since, dead or moved, lies where it was while a reader
-//     of the view lives, and what a mark says holds for whoever comes upon it (DBIterator::Counts): a moved entry is as good as
-//     its copy; a dead one is the answer for no registered snapshot.
-// COST  Behind a seek, what is near in the index is fetched before any entry is looked at; a step fetches one entry, kMost ahead,
-//     more of them at first. Only among keys with the target's prefix a seek waits for entries.
+// HOW   The cursor moves along the index, and does not follow the list. So it knows the prefix and the address of its entry
+//     without reading the entry, and it prefetches entries that lie ahead.
+// SEEK  In up to three calls of FetchForSeek: group, block, place. Each call reads the lines that the call before has
+//     prefetched, so a merging cursor interleaves the seeks of several levels. Seek then compares keys among equal prefixes, if
+// there are any. STEPS at_ is the node of the cursor, fetched_ the end of the prefetched nodes, ahead_ their distance. While
+// the distance grows,
+//     FetchMoreForward and FetchMoreBackward count; when it is kMost (Steady), a step prefetches exactly one entry without
+//     counting.
+// WHY A STALE INDEX IS SAFE  An index belongs to one read view, and has every node that the list had when the view was
+//     installed. Entries that were linked later are in tables of the view, or are newer than the view. An entry that was marked
+//     later stays readable while a reader of the view lives. Its mark is right for every reader (DBIterator::Counts): a moved
+//     entry has the content of its copy, and no registered snapshot needs a dead entry.
+// COST  A seek searches the index, and prefetches the entries near the result before it reads one. It reads entries only among
+//     keys with the target's prefix. A step prefetches one entry, kMost entries ahead; after a seek the distance grows to
+//     kMost.
 // Thread safety: one thread at a time, concurrent with any change of the list. The list and the index must outlive the cursor.
 class IndexedCursor final : public EntryCursor {
  public:
@@ -31,6 +37,8 @@ class IndexedCursor final : public EntryCursor {
         at_(&nodes_),
         fetched_(&nodes_) {}
 
+  // The next step of the search for `target`. Returns true if a further call has work to do. REQUIRES: the same target as in
+  // the calls since the last seek.
   bool FetchForSeek(const SearchKey& target) override {
     switch (found_) {
       case Found::kNothing:
@@ -62,6 +70,8 @@ class IndexedCursor final : public EntryCursor {
   }
   void NextKey() override { IndexedCursor::Next(); }
   bool gives_items() const override { return true; }
+  // Writes up to `count` items from the cursor's position on, in the direction of `forward`, and moves behind them. Backward,
+  // the items are the last ones of items[0, count), in ascending order. Reads no entry.
   size_t TakeItems(OrderedItem* items, size_t count, bool forward) override {
     uint64_t taken = 0;
     while (taken < count && !at_.is_out())
@@ -74,7 +84,7 @@ class IndexedCursor final : public EntryCursor {
     }
     return taken;
   }
-  // From the first one to the end.
+  // A step back from the first entry leads to the end.
   void Prev() override {
     Show(at_.Prev());
     FetchBackward();
@@ -84,21 +94,21 @@ class IndexedCursor final : public EntryCursor {
   void ForgetFetched() override { found_ = Found::kNothing; }
 
  private:
-  // How far ahead it fetches: of many seeks there come a few steps only.
+  // The prefetch distance, in entries. It begins small, since many seeks are followed by a few steps only.
   static constexpr uint64_t kFirst = 4;
-  static constexpr uint64_t kGrowth = 2;  // with each step
-  static constexpr uint64_t kSome = 16;
-  static constexpr uint64_t kStepsForOne = 8;  // from there on it grows by one in so many steps
+  static constexpr uint64_t kGrowth = 2;  // growth of the distance with each step, up to kSome
+  static constexpr uint64_t kSome = 16;   // from here on the distance grows by one in kStepsForOne steps
+  static constexpr uint64_t kStepsForOne = 8;
   static constexpr uint64_t kMost = 24;
 
-  // For the next seek, what sought_ is: the group or block of the index, or the place, of the first node whose prefix is not less
-  // than its target's.
+  // The meaning of sought_: the group, the block or the place in the index of the first node whose prefix is not less than that
+  // of the next seek's target.
   enum class Found : uint8_t { kNothing, kGroup, kBlock, kPlace };
 
-  // The way in which it fetches as far ahead as it ever does.
+  // The direction in which the prefetch distance is kMost; kNo while the distance grows.
   enum class Steady : uint8_t { kNo, kForward, kBackward };
 
-  // Of the first node at or after the target.
+  // Returns the place of the first node at or after the target.
   uint64_t Place(const SearchKey& target) {
     if (found_ == Found::kNothing) return index_->Find(reader_, target);
     while (FetchForSeek(target)) {
@@ -106,15 +116,16 @@ class IndexedCursor final : public EntryCursor {
     return index_->FindFrom(reader_, sought_, target);
   }
   uint64_t Before(uint64_t place) const { return place == 0 ? IndexTree::Iterator::kBeforeFirst : nodes_.Prev(place); }
-  // What is near the place that was found: one node before it, and some from there on.
+  // Prefetches the entry before the place that was found, and kFirst entries from there on.
   void FetchFirst() {
     if (sought_ > 0) Fetch(nodes_.EntryAt(nodes_.Prev(sought_)));
     fetched_.Set(sought_);
     for (ahead_ = 0; ahead_ < kFirst && !fetched_.is_out(); ++ahead_, fetched_.Next()) Fetch(fetched_.entry());
   }
+  // Ends a seek at `place`: the prefetched entries are kept if the place is the one around which they lie.
   void Begin(uint64_t place) {
     at_.Set(place);
-    // Among equal prefixes it may be far from where the search began.
+    // Among equal prefixes the place may be far from the prefetched entries.
     if (found_ != Found::kPlace || place != sought_) {
       fetched_ = at_;
       ahead_ = 0;
@@ -125,6 +136,7 @@ class IndexedCursor final : public EntryCursor {
     distance_ = kFirst;
     Show(!at_.is_out());
   }
+  // Sets the fields of EntryCursor to the node at at_; to the end if there is none.
   void Show(bool is_there) {
     if (__builtin_expect(is_there, 1)) {
       prefix_ = at_.prefix();
@@ -133,7 +145,7 @@ class IndexedCursor final : public EntryCursor {
       entry_ = nullptr;
     }
   }
-  // With each step one node, and some more until the distance is reached.
+  // Prefetches one entry for each step, and more entries until the distance is kMost.
   void FetchForward() {
     if (__builtin_expect(steady_ != Steady::kForward, 0)) return FetchMoreForward();
     if (__builtin_expect(fetched_.is_out(), 0)) return;
@@ -146,7 +158,7 @@ class IndexedCursor final : public EntryCursor {
     for (; ahead_ < distance_ && !fetched_.is_out(); ++ahead_, fetched_.Next()) Fetch(fetched_.entry());
     if (ahead_ == kMost) steady_ = Steady::kForward;
   }
-  // fetched_ is the last one that is fetched.
+  // As FetchForward. Backward, fetched_ is the last node that was prefetched.
   void FetchBackward() {
     if (__builtin_expect(steady_ != Steady::kBackward, 0)) return FetchMoreBackward();
     if (!fetched_.is_out() && fetched_.Prev()) Fetch(fetched_.entry());
@@ -161,6 +173,8 @@ class IndexedCursor final : public EntryCursor {
     }
     if (ahead_ == kMost) steady_ = Steady::kBackward;
   }
+  // Counts a step toward fetched_, and enlarges the distance. If no prefetched entry is left, prefetching begins at the
+  // position.
   void CountStep() {
     if (distance_ < kMost) Grow();
     if (ahead_ > 0) {
@@ -176,6 +190,7 @@ class IndexedCursor final : public EntryCursor {
       ++distance_;
     }
   }
+  // Begins prefetching in the other direction, with the small distance.
   void Turn(bool back) {
     goes_back_ = back;
     steady_ = Steady::kNo;
@@ -183,7 +198,8 @@ class IndexedCursor final : public EntryCursor {
     ahead_ = 0;
     distance_ = kFirst;
   }
-  // Of the piece that it stands in. Where an index has every node, all are in one region.
+  // Takes items forward, up to the end of the piece of the index. All entries lie in one region, since the index has every
+  // node.
   size_t TakeForward(OrderedItem* items, uint64_t count) {
     const uint64_t taken = std::min(count, at_.left_forward());
     const uint64_t first = at_.place();
@@ -191,7 +207,7 @@ class IndexedCursor final : public EntryCursor {
     at_.Set(nodes_.Next(first + taken - 1));
     return taken;
   }
-  // The last of so many items, downward.
+  // Takes items backward, down to the first node of the piece, into the last of `count` items.
   size_t TakeBackward(OrderedItem* items, uint64_t count) {
     const uint64_t taken = std::min(count, at_.left_backward() + 1);
     const uint64_t first = at_.place() + 1 - taken;
@@ -209,10 +225,10 @@ class IndexedCursor final : public EntryCursor {
   const RegionSet* const regions_;
   const IndexTree& nodes_;
   IndexTree::Iterator at_;       // the node of entry_
-  IndexTree::Iterator fetched_;  // the first node that is not fetched; going backward, the last one that is
-  uint64_t ahead_ = 0;           // so many nodes from at_
-  uint64_t distance_ = 0;        // how far ahead it fetches
-  bool goes_back_ = false;       // the way in which it fetches
+  IndexTree::Iterator fetched_;  // forward: the first node that is not prefetched; backward: the last one that is
+  uint64_t ahead_ = 0;           // nodes between at_ and fetched_
+  uint64_t distance_ = 0;        // the present prefetch distance
+  bool goes_back_ = false;       // the direction of prefetches
   Steady steady_ = Steady::kNo;
   Found found_ = Found::kNothing;
   uint64_t sought_ = 0;

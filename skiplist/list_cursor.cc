@@ -5,6 +5,8 @@
 
 namespace braiddb {
 
+// With several regions, an index over the bottom layer does not exist (TallIndex::LowestLayer), so the cursor is a
+// BraidedCursor.
 std::unique_ptr<EntryCursor> NewListCursor(const BraidedList* list, const TallIndex* index) {
   const uint32_t reader = list->Home().reader;
   if (index->HasEveryNode(reader)) return std::make_unique<IndexedCursor>(index, reader, &list->regions());

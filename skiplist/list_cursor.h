@@ -1,4 +1,4 @@
-// NewListCursor: the cursor over a braided list for what its index has.
+// NewListCursor: makes the cursor for a braided list: an IndexedCursor if the index has every node, else a BraidedCursor.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace braiddb {
 
-// The list and the index must outlive the cursor.
+// The reader is the home region of the calling thread. The list and the index must outlive the cursor. Throws std::bad_alloc.
 std::unique_ptr<EntryCursor> NewListCursor(const BraidedList* list, const TallIndex* index);
 
 }  // namespace braiddb

@@ -13,6 +13,7 @@
 namespace braiddb {
 namespace {
 
+// Returns the Corruption of the level, with advice.
 Status Damaged(const char* what) {
   return Status::Corruption(std::string("the last level is damaged (") + what +
                             "); restore the database from a copy, or save what is intact with braiddb repair");
@@ -30,10 +31,13 @@ bool IsRunsRoot(const RunsRoot& root, uint64_t database_id, uint64_t number) {
   return root.magic == RunsRoot::kMagic && root.number == number && root.checksum == RootChecksum(root, database_id);
 }
 
+// Covers the record behind its link, which changes, with the heads and the list of segments. REQUIRES: the sizes are verified.
 uint64_t RecordChecksum(const RunRecord& record) {
   return XXH3_64bits(&record.magic, RunRecordBytes(record.regions, record.segments) - offsetof(RunRecord, magic));
 }
 
+// The fields regions and segments are checked before they bound the bytes of the checksum, so a damaged record is never read
+// behind its room.
 bool IsRunRecord(const RunRecord& record, PmPtr place, uint64_t room, uint64_t generation, uint64_t number, uint32_t regions) {
   return room >= sizeof(RunRecord) && record.magic == RunRecord::kMagic && record.regions == regions && record.segments > 0 &&
          RunRecordBytes(record.regions, record.segments) <= room && record.checksum == RecordChecksum(record) &&
@@ -42,6 +46,7 @@ bool IsRunRecord(const RunRecord& record, PmPtr place, uint64_t room, uint64_t g
 
 // ---- A run
 
+// The heads of a run lie behind its record, and never change once the run is linked.
 BraidedList SortedRun::MakeList(const RegionSet* regions, const KeyOrder* order, RunRecord* record) {
   BraidedList list(regions, order);
   for (uint32_t region = 0; region < regions->count(); ++region)
@@ -49,6 +54,7 @@ BraidedList SortedRun::MakeList(const RegionSet* regions, const KeyOrder* order,
   return list;
 }
 
+// The first entry is found once: RunList::FindRun compares it, and an empty or damaged list has none.
 SortedRun::SortedRun(const RegionSet* regions, const KeyOrder* order, RunRecord* record, std::vector<Segment*> segments,
                      uint64_t index_bytes)
     : record_(record),
@@ -65,6 +71,7 @@ SortedRun::SortedRun(const RegionSet* regions, const KeyOrder* order, RunRecord*
 SortedRun::SortedRun(const SortedRun& run, uint64_t index_bytes)
     : SortedRun(&run.list_.regions(), &run.list_.order(), run.record_, run.segments_, index_bytes) {}
 
+// Returns the last run whose first key is not larger than the target's key. Versions of one key never lie in two runs.
 size_t RunList::FindRun(const KeyOrder& order, const SearchKey& target) const {
   const auto is_before = [&](const std::shared_ptr<const SortedRun>& run) {
     if (run->first_prefix() != target.prefix) return run->first_prefix() < target.prefix;
@@ -76,6 +83,7 @@ size_t RunList::FindRun(const KeyOrder& order, const SearchKey& target) const {
 
 // ---- Creating and opening
 
+// CRASH  before the persist: the MANIFEST does not list the family yet, so nothing reads the root.
 Status SortedRuns::Create(RegionSet* regions, const LevelPlace& place) {
   void* object = nullptr;
   if (Status status = place.Take(regions, 0, sizeof(RunsRoot), &object); !status.ok()) return status;
@@ -87,6 +95,7 @@ Status SortedRuns::Create(RegionSet* regions, const LevelPlace& place) {
   return regions->persistence()->Persist(root, sizeof(*root)) ? Status::OK() : regions->persistence()->error();
 }
 
+// STEPS  1 find and verify the root  2 follow the runs (FindRuns)  3 publish the list. No reader exists yet.
 Status SortedRuns::Open(RegionSet* regions, SegmentAllocator* segments, EpochManager* epochs, const KeyOrder* order,
                         const LevelPlace& place, std::shared_ptr<SortedRuns>* result) {
   std::shared_ptr<SortedRuns> level(new SortedRuns(regions, segments, epochs, order));
@@ -100,6 +109,9 @@ Status SortedRuns::Open(RegionSet* regions, SegmentAllocator* segments, EpochMan
 
 SortedRuns::~SortedRuns() = default;
 
+// STEPS  For each link from the root on: 1 verify the link  2 flush it (ORDER below)  3 find the segment that has the record  4
+//        verify the record and its segments  5 check that the run begins behind the first key of the run before. One drain at
+//        the end.
 Status SortedRuns::FindRuns(uint64_t number) {
   Persistence* const persistence = regions_->persistence();
   auto found = std::make_shared<RunList>();
@@ -109,7 +121,8 @@ Status SortedRuns::FindRuns(uint64_t number) {
   for (;;) {
     const uint64_t word = LoadRelaxed(link);
     if (!IsLink(owner, word)) return Damaged("a link to a run");
-    // ORDER: a link before anything that it makes nobody's is released. That it is here does not mean that it is durable. [CC-46]
+    // ORDER: a link is durable before a segment that it removes from the level is released. A killed process may have left the
+    // link in the caches. [CC-46]
     if (!BRAIDDB_MUTANT("found-runs-not-flushed")) persistence->Flush(link, sizeof(*link));
     const PmPtr place = LinkTarget(word);
     if (!place) break;
@@ -137,6 +150,7 @@ Status SortedRuns::FindRuns(uint64_t number) {
   return Status::OK();
 }
 
+// A listed segment must be kIndex with the recorded generation: otherwise it was released and used again, which is damage.
 Status SortedRuns::FindSegments(RunRecord* record, std::vector<Segment*>* segments) const {
   for (uint32_t i = 0; i < record->segments; ++i) {
     const RunSegment& listed = SegmentsOf(record)[i];
@@ -152,6 +166,7 @@ Status SortedRuns::FindSegments(RunRecord* record, std::vector<Segment*>* segmen
 
 // ---- Reading
 
+// WHAT A READER SEES  The runs of one moment. A run that is replaced meanwhile stays readable, since the reader holds a guard.
 const LogEntry* SortedRuns::Find(const SearchKey& target, LookupTrace* trace) const {
   // acquire: pairs with the release in Publish.
   const RunList& all = *published_.load(std::memory_order_acquire);
@@ -163,7 +178,8 @@ const LogEntry* SortedRuns::Find(const SearchKey& target, LookupTrace* trace) co
 
 namespace {
 
-// Goes from one run to the next. In a run entries lie one behind the other, so the bottom list alone is as fast as memory.
+// Moves along the runs, one after the other. The entries of a run lie in key order in memory, so the hardware prefetcher makes
+// a walk along the bottom list fast.
 class RunsCursor final : public EntryCursor {
  public:
   RunsCursor(const RunList* all, const KeyOrder* order) : runs_(all->runs), all_(*all), order_(*order) {}
@@ -199,7 +215,7 @@ class RunsCursor final : public EntryCursor {
     at_ = run;
     entry_ = List().First();
   }
-  // `behind`: the run behind that.
+  // Moves to the last entry of the run before `behind`.
   void EnterBackward(size_t behind) {
     entry_ = nullptr;
     if (behind == 0) return;
@@ -215,12 +231,16 @@ class RunsCursor final : public EntryCursor {
 
 }  // namespace
 
+// acquire: pairs with the release in Publish. The caller's pin keeps the list alive.
 std::unique_ptr<EntryCursor> SortedRuns::NewCursor() const {
   return std::make_unique<RunsCursor>(published_.load(std::memory_order_acquire), order_);
 }
 
 // ---- Changing
 
+// STEPS  1 make the new list in DRAM  2 store and flush the links of the new records  3 drain  4 store the link before them,
+//        flush, drain  5 publish the list. CRASH after 2 or 3: the old runs count. After the store of 4: either, by what is
+//        durable.
 Status SortedRuns::Commit(size_t begin, size_t end, const std::vector<std::shared_ptr<const SortedRun>>& runs,
                           std::shared_ptr<const RunList>* old) {
   auto fresh = std::make_shared<RunList>();
@@ -239,11 +259,11 @@ Status SortedRuns::Commit(size_t begin, size_t end, const std::vector<std::share
   }
   uint64_t* const link = begin == 0 ? &root_->first : &before[begin - 1]->record()->next;
   const uint64_t owner = begin == 0 ? root_->checksum : before[begin - 1]->place().raw();
-  // ORDER: the new runs, whole, before the link that leads to them. [CC-52]
+  // ORDER: the complete new runs before the link that leads to them. [CC-52]
   if (!BRAIDDB_MUTANT("runs-not-fenced") && !persistence->Drain()) return persistence->error();
   BRAIDDB_SYNC_POINT("SortedRuns::Commit:Written");
   StoreRelease(link, MakeLink(owner, runs.empty() ? behind : runs.front()->place()));
-  // ORDER: the link before the segments of the old runs are used again, or the tables forgotten. [CC-52]
+  // ORDER: the link before the segments of the old runs are reused, and before the MANIFEST forgets the tables. [CC-52]
   if (!BRAIDDB_MUTANT("run-link-not-flushed")) persistence->Flush(link, sizeof(*link));
   if (!persistence->Drain()) return persistence->error();
   BRAIDDB_SYNC_POINT("SortedRuns::Commit:Linked");
@@ -251,22 +271,23 @@ Status SortedRuns::Commit(size_t begin, size_t end, const std::vector<std::share
   return Status::OK();
 }
 
-// Returns the list of before, which readers may still have.
+// Makes `fresh` the list that readers find. Returns the list before, which readers may still use.
 std::shared_ptr<const RunList> SortedRuns::Publish(std::shared_ptr<const RunList> fresh) {
-  // release: what the runs consist of.
+  // release: pairs with the acquire in Find and NewCursor; the runs are complete.
   published_.store(fresh.get(), std::memory_order_release);
   const std::lock_guard lock(mutex_);
   return std::exchange(runs_, std::move(fresh));
 }
 
-// Releases the segments of [begin, end) of the old list.
+// Releases the segments of the runs [begin, end) of the old list, after all earlier guards and pins have ended. If there is no
+// memory to wait for them, the segments stay until the next open, which releases segments of no run.
 void SortedRuns::Retire(const std::shared_ptr<const RunList>& old, size_t begin, size_t end) {
   try {
     epochs_->RetirePinned([old, begin, end, allocator = allocator_] {
       for (size_t i = begin; i < end; ++i) {
         for (Segment* segment : old->runs[i]->segments()) {
           try {
-            const Status ignored = allocator->Release(segment);  // after a failure the next open does it
+            const Status ignored = allocator->Release(segment);  // after a failure the next open releases the segment
             (void)ignored;
           } catch (const std::bad_alloc&) {
           }
@@ -278,13 +299,15 @@ void SortedRuns::Retire(const std::shared_ptr<const RunList>& old, size_t begin,
   }
 }
 
+// The bytes of all indexes are divided by the runs' numbers of entries. The new run counts in addition to those it may replace,
+// so its share is slightly too small at first.
 uint64_t SortedRuns::IndexShare(uint64_t index_bytes, uint64_t entries) const {
   uint64_t all = entries;
   for (const auto& run : runs_->runs) all += run->entries();
   return static_cast<uint64_t>(static_cast<double>(index_bytes) * static_cast<double>(entries) / static_cast<double>(all));
 }
 
-// Runs get larger shares when there are fewer: these are taken back from those that have more than twice what is theirs now.
+// A run's share shrinks when the level gets more entries. An index of more than twice its share is rebuilt.
 void SortedRuns::Refresh(uint64_t index_bytes, const std::atomic<bool>* stop) {
   if (index_bytes == 0 || runs_->runs.empty()) return;
   uint64_t all = 0;
@@ -306,12 +329,14 @@ void SortedRuns::Refresh(uint64_t index_bytes, const std::atomic<bool>* stop) {
 
 // ---- Its segments
 
+// For relocation and statistics; linear in the number of segments.
 bool SortedRuns::Owns(const Segment* segment) const {
   return std::any_of(runs_->runs.begin(), runs_->runs.end(), [segment](const auto& run) {
     return std::find(run->segments().begin(), run->segments().end(), segment) != run->segments().end();
   });
 }
 
+// CRASH  in between: the segments that are left belong to no family, and the next open releases them.
 Status SortedRuns::ReleaseSegments() {
   for (const auto& run : runs_->runs) {
     for (Segment* segment : run->segments()) {
@@ -322,6 +347,7 @@ Status SortedRuns::ReleaseSegments() {
   return Status::OK();
 }
 
+// Any thread: the list is copied under the mutex, and then read without it.
 SortedRuns::Stats SortedRuns::GetStats() const {
   std::shared_ptr<const RunList> all;
   {

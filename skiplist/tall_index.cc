@@ -10,21 +10,24 @@
 namespace braiddb {
 namespace {
 
-// Walks that take turns while the index is built, so that their cache misses overlap.
+// Number of walks that advance in rounds while the index is built, so that their cache misses overlap.
 constexpr size_t kWalkers = 16;
-// A walker's share begins at a node this many layers above the indexed one.
+// The share of a walk begins at a node that reaches this many layers above the indexed one.
 constexpr uint32_t kShareLayers = 4;
-// A region with so many times fewer nodes than another is of little help to a search: it would walk through the other's.
+// A region with kSparse times fewer nodes than the largest one uses the largest one's tree: its own nodes are too far apart.
 constexpr uint64_t kSparse = 8;
-// Between two looks at whether the index is still wanted, less than a millisecond: steps of all walkers.
+// Rounds of the walks between two checks of the stop flag, less than a millisecond.
 constexpr uint64_t kStepsPerStop = 1 << 8;
 
 }  // namespace
 
+// Every region begins with an empty tree of layer 1, so Find returns End() and StartBefore the head.
 TallIndex::TallIndex(const BraidedList& list) : list_(list), regions_(list.regions().count()) {
   for (uint32_t region = 0; region < regions_.size(); ++region) regions_[region].region = list.regions().ListRegion(region);
 }
 
+// STEPS  1 choose the lowest layer whose expected number of nodes fits  2 for each region, apply the changes if they are known
+//        for that layer, else walk  3 let regions with few nodes use the largest region's tree.
 TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const TallIndex* before,
                      const IndexChanges* changes, const std::atomic<bool>* stop)
     : TallIndex(list) {
@@ -49,6 +52,7 @@ TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_byt
   }
 }
 
+// Changes of a region are recorded only if its tree has all nodes of the layer: a part of them could not be completed.
 IndexChanges TallIndex::NewChanges() const {
   IndexChanges changes(static_cast<uint32_t>(regions_.size()));
   for (uint32_t region = 0; region < regions_.size(); ++region) {
@@ -57,19 +61,22 @@ IndexChanges TallIndex::NewChanges() const {
   return changes;
 }
 
+// STEPS  1 collect the nodes of the layer; if there are too many, of the next higher one  2 build the tree from the first
+//        max_nodes.
 TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes, Stop stop) const {
-  // Entries are spread over the regions as their writers were: one may have more than its share.
+  // The regions have as many entries as their writers wrote, so one may have more nodes than expected, and needs a higher
+  // layer.
   Shares shares;
   uint64_t count = Collect(list, region, layer, max_nodes, stop, &shares);
   while (count > max_nodes && layer + 1 < kMaxHeight) count = Collect(list, region, ++layer, max_nodes, stop, &shares);
   if (IsStopped(stop)) return {};
-  if (count == 0) {  // that there is nothing is known, too
+  if (count == 0) {  // the layer has no node, so an empty tree has them all
     Tree empty;
     empty.layer = layer;
     empty.is_whole = true;
     return empty;
   }
-  const uint64_t taken = std::min(count, max_nodes);  // searches walk on from the last node
+  const uint64_t taken = std::min(count, max_nodes);  // behind the last node, searches walk along the list
   uint64_t left = taken;
   Tree tree;
   try {
@@ -93,7 +100,7 @@ TallIndex::Tree TallIndex::Finish(IndexTree::Builder* builder, uint32_t layer) c
   tree.layer = layer;
   tree.written = builder->written();
   const IndexTree& nodes = tree.nodes;
-  // Places that are as far apart, in holes or not.
+  // The samples are evenly spaced places; a place in a hole stands for the next node.
   tree.fetch_bytes = nodes.nodes() == 0
                          ? 0
                          : TypicalEntryBytes(nodes.End(), [&nodes](uint64_t at) { return nodes.EntryAt(nodes.Normalize(at)); });
@@ -113,7 +120,10 @@ void TallIndex::BuildAlike(Tree* tree) const try {
   tree->alike = {};  // searches gallop
 }
 
-// The nodes of one layer, in order; returns how many, and ends early when there are more than `enough`, or when it is stopped.
+// Collects the nodes of one layer, in order. Returns their number; ends early with more than `enough` if there are more, or
+// with 0 if it was stopped.
+// STEPS  1 walk along a higher layer: its nodes divide the layer into shares  2 in groups of kWalkers shares, walk all shares
+//        of the group in rounds, one step of each per round.
 uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough, Stop stop, Shares* found) {
   // Shares: from each of these nodes to the next.
   std::vector<const LogEntry*> shares;
@@ -121,7 +131,7 @@ uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t l
   shares.push_back(list.Load(list.head(region), layer));
   for (const LogEntry* entry = list.Load(list.head(region), share_layer); entry != nullptr;
        entry = list.Load(entry->next, share_layer)) {
-    if (shares.size() > enough) break;  // more than there are below it: this layer will not do, or it is a damaged circle
+    if (shares.size() > enough) break;  // more shares than nodes are wanted: the layer has too many, or the list has a cycle
     if (entry != shares.front()) shares.push_back(entry);
   }
   shares.push_back(nullptr);
@@ -152,26 +162,29 @@ uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t l
   return total;
 }
 
+// `place` is that of the first node at or after the target. The start is the node before it.
 BraidedList::Start TallIndex::StartBefore(uint32_t reader, uint64_t place) const {
   const uint32_t region = regions_[reader].region;
   const Tree& tree = regions_[region];
   BraidedList::Start start = list_.HeadOf(region, reader);
   if (place < tree.nodes.End()) start.bound = list_.regions().PointerInList(region, tree.nodes.EntryAt(place));
   if (place == 0) return start;
-  // On the index's own layer the next node is the next one here. Where that is the bottom, it was so when the index was made.
+  // On the indexed layer, the successor of the node is the next node of the index, so the search begins one layer below.
   start.tower = tree.nodes.EntryAt(tree.nodes.Prev(place))->next;
   start.layer = tree.layer == 0 ? 0 : tree.layer - 1;
   return start;
 }
 
+// On average one node in kBranching reaches the next layer. An upper layer is divided among the regions' lists.
 uint64_t TallIndex::NodesApart(uint32_t layer) const {
   uint64_t distance = layer == 0 ? 1 : Lists();
   for (; layer > 0; --layer) distance *= kBranching;
   return distance;
 }
 
-// Equal prefixes decide nothing: among them the keys do. The first node that is not before the target. A place in a hole stands
-// for the node behind the hole. AlikeSteps narrow the range to a few nodes, or else the search gallops.
+// Returns the place of the first node at or after the target, among nodes whose prefix equals the target's. AlikeSteps
+// narrow the range to a few nodes; without AlikeSteps the search compares keys in steps that double, and then by binary search. A
+// place in a hole stands for the node behind the hole.
 uint64_t TallIndex::FirstAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const {
   const IndexTree& nodes = tree.nodes;
   const auto before = [&](uint64_t at) {
@@ -200,6 +213,7 @@ uint64_t TallIndex::FirstAmongEqual(const Tree& tree, uint64_t first, const Sear
   return nodes.Normalize(low);
 }
 
+// A tree that several regions use is counted once.
 uint64_t TallIndex::bytes() const {
   uint64_t sum = 0;
   for (const Tree& tree : regions_) sum += tree.nodes.bytes() + tree.alike.bytes();

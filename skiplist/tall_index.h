@@ -1,8 +1,17 @@
-// TallIndex: a DRAM shortcut into a braided skiplist: its tall nodes in order, so that a search starts near its key.
+// TallIndex: an index in DRAM over the taller nodes of a braided list, from which a search starts near its key.
 //
-// From: ListDB's second-level lookup cache (section 3.5), as a search tree (IndexTree) instead of a skiplist. It never changes.
-// After a merge there is another one, made of the one before and of what the merge noted, or by a walk along one layer. Its size
-// is bounded: all nodes of a list that is small enough, and only taller ones when it grows.
+// ORIGIN   ListDB's second-level lookup cache (section 3.5), as a search tree (IndexTree) in place of a skiplist.
+// CONTENT  For each region, the nodes that reach one layer, in key order. The layer is the lowest one whose nodes fit into the
+//          bound of bytes. A small list with one region has all of its nodes in the index.
+//
+//            layer 2          N1 ─────────────► N2 ─────────────► N3      indexed: prefixes and addresses in DRAM
+//            layer 1     a ─► N1 ──► b ──► c ─► N2 ──► d ───────► N3      a search for a key between N1 and N2 begins at N1 on
+//            layer 0     …                                                layer 1, and knows that N2 is not before the key
+//
+// VERSIONS An index never changes. After a merge a new one is built from the last one and the changes that the merge has
+// recorded
+//          (IndexChanges), or by a walk along one layer of the list.
+// RECOVERY The index is in DRAM only. An open serves without it, and builds it in the background.
 #pragma once
 
 #include <atomic>
@@ -17,105 +26,110 @@
 
 namespace braiddb {
 
-// WHY A STALE INDEX IS SAFE  An index belongs to one read view and was built before the view was installed. Nodes that were
-//                            merged since are in tables that the view still holds, or in newer levels. A node that was unlinked
-//                            since keeps its pointers, which lead to everything that was behind it then; what was linked there
-//                            later is, again, in tables of the view. Its memory is not reused while a reader of the view lives.
-// COST  A search in the tree costs what IndexTree says. Where all nodes are in the index, it then looks at the one before the
-//       target and at the one behind, else at some more. An index that is made of the one before shares with it the pieces
-//       that have no changed node: a merge of m entries writes at most 2 m pieces, and the top of the tree.
+// WHY A STALE INDEX IS SAFE  An index belongs to one read view, and was built before the view was installed. Entries that a
+//                            merge has linked later are also in tables of the view, or are newer than the view. A node that was
+//                            unlinked later keeps its next words, from which all of its successors of that time can be reached.
+//                            Entries that were linked behind it later are, again, in tables of the view. The memory of a node
+//                            is not reused while a reader of the view lives.
+// COST  A search in the tree as in IndexTree. With all nodes in the index the search then reads the nodes before and behind the
+//       target; otherwise some more. A new index shares the pieces without changed nodes: a merge of m entries writes at most 2
+//       m pieces, and the top of the tree.
 // Thread safety: immutable after construction.
 class TallIndex {
  public:
-  // Empty: every search starts at the head.
+  // Makes an empty index: every search starts at the head.
   explicit TallIndex(const BraidedList& list);
-  // REQUIRES: no merge is running. `entries`: an estimate of how many the list has. `max_bytes`: of the whole index as a walk
-  // makes it; small merges may add 7 %. `stop`: read now and then; once it is true nobody wants the index. May be null.
-  // Empty as well if there is no memory, or if it was stopped.
+  // Builds the index by a walk. `entries`: estimated number of entries. `max_bytes`: bound of the index; small merges may later
+  // add
+  // 7 %. `stop`: when it becomes true, the construction ends early; may be null. The index is empty if an allocation has
+  // failed, or if the construction was stopped. REQUIRES: no merge is running.
   TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const std::atomic<bool>* stop = nullptr)
       : TallIndex(list, entries, max_bytes, nullptr, nullptr, stop) {}
-  // The same: of the index that the list had before a merge, and of what that noted in its NewChanges(). It costs a pass over
-  // the pieces that change, where the walk costs a cache miss for each node, and is left for the walk where nothing is known,
-  // the list wants another layer, or the two do not fit together.
+  // Builds the index from the one before a merge and the changes recorded by the merge. Cost: a pass over the changed pieces; a
+  // walk costs a cache miss for each node. A region is walked if its changes are unknown, if it needs another layer, or if the
+  // changes do not fit `before`. `changes`: made by before.NewChanges().
   TallIndex(const TallIndex& before, const IndexChanges& changes, uint64_t entries, uint64_t max_bytes,
             const std::atomic<bool>* stop = nullptr)
       : TallIndex(before.list_, entries, max_bytes, &before, &changes, stop) {}
-  // For one merge, which begins now.
+  // Returns an empty record for the changes of one merge, which begins now.
   IndexChanges NewChanges() const;
 
-  // Where a reader begins a search for target: the last indexed node before it, or the head if there is none; bounded by the
-  // indexed node behind that. The nodes are those of the reader's region, unless it has next to none.
+  // Returns the start of a reader's search: the last indexed node before the target, or the head if there is none; its bound is
+  // the next indexed node. Uses the nodes of the reader's region, or those of the largest region if its own has few. `reader`:
+  // the reader's home region.
   BraidedList::Start Start(uint32_t reader, const SearchKey& target) const { return StartBefore(reader, Find(reader, target)); }
 
-  // The indexed nodes that readers of one region use, by their places in key order (IndexTree).
+  // Returns the indexed nodes that readers of a region use.
   const IndexTree& NodesOf(uint32_t reader) const { return TreeOf(reader).nodes; }
-  // How many these are.
+  // Returns the number of these nodes.
   uint64_t size(uint32_t reader) const { return NodesOf(reader).nodes(); }
-  // The place of the first one at or after target; NodesOf(reader).End() if there is none.
+  // Returns the place of the first indexed node at or after the target; NodesOf(reader).End() if there is none.
   uint64_t Find(uint32_t reader, const SearchKey& target) const {
     return FindFrom(reader, FindPrefix(reader, target.prefix), target);
   }
-  // The first place whose prefix is not less: what of Find looks at no entry.
+  // The first part of Find, which reads no entry: the first place whose prefix is not less than `prefix`.
   uint64_t FindPrefix(uint32_t reader, uint64_t prefix) const { return NodesOf(reader).FirstNotLess(prefix); }
-  // The rest of it, from that place on: it looks at entries whose prefix is the target's.
+  // The second part of Find, from that place on. Reads only entries whose prefix equals the target's.
   uint64_t FindFrom(uint32_t reader, uint64_t place, const SearchKey& target) const {
     return FindFrom(TreeOf(reader), place, target);
   }
-  // As Start, for every target behind the node before `place` and not behind the one there.
+  // As Start, for every target that is after the node before `place` and not after the node at `place`.
   BraidedList::Start StartBefore(uint32_t reader, uint64_t place) const;
-  // As FindPrefix, for who knows that it is not before `from`; without a search if it is near.
+  // As FindPrefix; fast if the result is near `from`. REQUIRES: the result is not before `from`.
   uint64_t FindPrefixNear(uint32_t reader, uint64_t from, uint64_t prefix) const {
     return NodesOf(reader).FirstNotLessNear(from, prefix);
   }
-  // Whether every node that the list had is among them, and not the taller ones alone.
+  // Returns true if the index has every node of the list.
   bool HasEveryNode(uint32_t reader) const { return TreeOf(reader).layer == 0 && TreeOf(reader).is_whole; }
-  // How many entries apart they are, about.
+  // Returns the average distance of two indexed nodes, in entries.
   uint64_t Distance(uint32_t reader) const { return NodesApart(TreeOf(reader).layer); }
   const LogEntry* At(uint32_t reader, uint64_t place) const { return NodesOf(reader).EntryAt(place); }
   uint64_t PrefixOf(uint32_t reader, uint64_t place) const { return NodesOf(reader).PrefixAt(place); }
-  // TypicalEntryBytes of the nodes.
+  // Returns TypicalEntryBytes of the indexed nodes' entries.
   uint64_t FetchBytes(uint32_t reader) const { return TreeOf(reader).fetch_bytes; }
   uint32_t HeightAt(uint32_t reader, uint64_t place) const { return IndexNode::HeightOf(NodesOf(reader).WordAt(place)); }
 
-  // Of this index alone, also what others share with it.
+  // Returns the bytes of this index, including pieces that it shares with others.
   uint64_t bytes() const;
-  // Nodes that were copied or found for it: those of pieces that it does not share with the index before.
+  // Returns the number of nodes in pieces that were written for this index.
   uint64_t written_nodes() const;
 
  private:
   struct Tree {
     IndexTree nodes;
     AlikeSteps alike;       // over the places of nodes
-    bool is_whole = false;  // all of the layer is here
-    uint32_t layer = 1;     // nodes that reach it are here
+    bool is_whole = false;  // has all nodes of the layer
+    uint32_t layer = 1;     // has nodes that reach this layer
     uint64_t fetch_bytes = 0;
     uint64_t written = 0;  // nodes in new pieces
-    uint32_t region = 0;   // whose tree its readers use: its own, or the largest
+    uint32_t region = 0;   // the region whose tree the readers of this region use: itself, or the largest one
   };
   class ChangePass;
 
   // `before` and `changes`: both null, or neither.
   TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const TallIndex* before, const IndexChanges* changes,
             const std::atomic<bool>* stop);
-  // Whether nobody wants what is being made.
+  // The stop flag of a construction; may be null.
   using Stop = const std::atomic<bool>*;
   static bool IsStopped(Stop stop) { return stop != nullptr && stop->load(std::memory_order_acquire); }
-  // How many lists an upper layer has.
+  // Returns the number of lists of an upper layer.
   uint64_t Lists() const { return list_.regions().lists_are_braided() ? regions_.size() : 1; }
-  // The bottom is one list for all regions: with several, each has an index over tall nodes of its own, which are near.
+  // Returns the lowest layer that may be indexed. With several regions each has an index over its own nodes; the bottom list
+  // links the nodes of all regions, so it is indexed only if there is one region.
   uint32_t LowestLayer() const { return regions_.size() == 1 ? 0 : 1; }
+  // Returns the average number of entries from one node of a layer to the next one.
   uint64_t NodesApart(uint32_t layer) const;
   const Tree& TreeOf(uint32_t reader) const { return regions_[regions_[reader].region]; }
-  // Stretches of one layer that follow each other.
+  // Consecutive ranges of the nodes of one layer.
   using Shares = std::vector<std::vector<IndexNode>>;
   static uint64_t Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough, Stop stop, Shares* found);
-  // Empty, and not whole, if it was stopped.
+  // Builds a tree by a walk. Empty, and not whole, if it was stopped or an allocation has failed.
   Tree Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes, Stop stop) const;
-  // Empty if it does not come out, or was stopped.
+  // Builds a tree from the one before and the changes. Empty if the changes do not fit, or if it was stopped.
   Tree Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes, Stop stop) const;
-  // Empty if there is no memory.
+  // Makes a tree of the builder's nodes. Empty if an allocation has failed.
   Tree Finish(IndexTree::Builder* builder, uint32_t layer) const;
-  // Without the memory, or beyond max_tree_bytes_, there are none.
+  // Adds the steps among alike nodes. None if there is no memory, or if the tree would exceed max_tree_bytes_.
   void BuildAlike(Tree* tree) const;
   uint64_t FindFrom(const Tree& tree, uint64_t place, const SearchKey& target) const {
     return place < tree.nodes.End() && tree.nodes.PrefixAt(place) == target.prefix ? FirstAmongEqual(tree, place, target) : place;

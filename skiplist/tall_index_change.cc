@@ -1,4 +1,4 @@
-// The part of TallIndex that makes an index of the one before and of what a merge noted.
+// The part of TallIndex that builds an index from the one before and the changes recorded by a merge.
 #include <algorithm>
 #include <memory>
 #include <new>
@@ -7,13 +7,14 @@
 
 namespace braiddb {
 
-// GOAL   A tree with the changes of one merge, which writes only the pieces that change.
-// STEPS  Changes lie in key order, the least key last, in three lists. For the next change of each list, a search finds its
-//        piece. The pass shares the pieces before the first of these, and writes that piece anew: it goes along the piece's
-//        nodes and takes all changes that belong to them, by addresses. Where a new piece would be small, the pass also writes
-//        the piece behind.
-// COST   For each piece that changes, at most three searches, a pass over it, and one over the piece behind it.
-// FAULTS A change whose node is not where the search leads does not belong to this index: then there is no tree.
+// GOAL   A tree with the changes of one merge. Only pieces with changes are written.
+// STEPS  The changes lie in three lists, in key order with the smallest key last.
+//        1 for the next change of each list, a search finds its piece  2 share the pieces before the first of these  3 rewrite
+//        that piece: copy its nodes and apply all changes that belong to them, by address  4 if the new piece would be small,
+//        also rewrite the next piece  5 repeat until no change is left; share the rest.
+// COST   For each changed piece, at most three searches, a pass over the piece, and a pass over the next one.
+// FAULTS If a change's node is not in the piece that the search has found, the changes do not belong to this index: Run returns
+//        false, and a walk builds the index.
 class TallIndex::ChangePass {
  public:
   ChangePass(const TallIndex* index, const Tree* before, const IndexChanges::Region* changes, Stop stop)
@@ -27,14 +28,15 @@ class TallIndex::ChangePass {
         removed_(changes->removed.size()),
         builder_(before_.heap() != nullptr ? before_.heap() : std::make_shared<PieceHeap>()) {}
 
-  // False if it does not come out, or was stopped.
+  // Returns false if the changes do not fit, an allocation has failed, or the construction was stopped.
+  // `done`: pieces of the old tree before this number are in the new one.
   bool Run() {
     builder_.Expect(0);
     if (before_.pieces() == 0) AddBehind(nullptr);
     for (uint64_t done = 0;;) {
       if (IsStopped(stop_) || !builder_.ok()) return false;
       uint64_t next = NextPiece();
-      if (next < done) return false;  // its node was not there
+      if (next < done) return false;  // a change's node was not in its piece
       if (builder_.wants_more()) next = std::min(next, done);
       builder_.Share(before_, done, std::min(next, before_.pieces()));
       if (next >= before_.pieces()) return added_ + replaced_ + removed_ == 0;
@@ -47,7 +49,8 @@ class TallIndex::ChangePass {
  private:
   static constexpr uint64_t kUnknown = UINT64_MAX;
 
-  // The piece that the next change belongs to; before_.pieces() if there is no change.
+  // Returns the first piece with a change that is left; before_.pieces() if no change is left. A known piece stays known until
+  // one of its changes is applied.
   uint64_t NextPiece() {
     if (added_ == 0) {
       added_piece_ = before_.pieces();
@@ -66,7 +69,8 @@ class TallIndex::ChangePass {
     }
     return std::min({added_piece_, replaced_piece_, removed_piece_});
   }
-  // `node`: the entry's prefix. A node that left the list lies where it was while a reader of the view may come to it.
+  // Returns the place of an entry. `prefix`: prefix of its key. An unlinked entry is still readable: a reader of the view may
+  // be at it.
   uint64_t Find(uint64_t prefix, const LogEntry& entry) const {
     const SearchKey target(prefix, entry.key(), entry.sequence());
     return index_.FindFrom(tree_, before_.FirstNotLess(prefix), target);
@@ -74,16 +78,18 @@ class TallIndex::ChangePass {
   uint64_t PieceOf(const LogEntry* entry) const {
     return IndexTree::PieceOf(Find(index_.list_.order().Prefix(entry->key()), *entry));
   }
+  // Returns the piece of the predecessor of an added node; 0 for the head.
   uint64_t PieceBefore(const IndexChanges::Added& added) const {
     if (added.before == nullptr) return 0;
     const uint64_t place = Find(added.node.prefix(), *added.node.entry());
     return place == 0 ? 0 : IndexTree::PieceOf(before_.Prev(place));
   }
 
+  // Adds the recorded nodes whose predecessor is `node`; null: the head.
   void AddBehind(const LogEntry* node) {
     for (; added_ > 0 && changes_.added[added_ - 1].before == node; --added_) builder_.Add(changes_.added[added_ - 1].node);
   }
-  // What was noted last comes first.
+  // Rewrites one piece. The change that was recorded last has the smallest key, so the lists are taken from their ends.
   void WritePiece(uint64_t piece) {
     const size_t added = added_;
     const size_t replaced = replaced_;
@@ -112,7 +118,7 @@ class TallIndex::ChangePass {
   const IndexTree& before_;  // its nodes
   const IndexChanges::Region& changes_;
   const Stop stop_;
-  // How many changes are left of each list, and the piece of the next one.
+  // The number of changes that are left in each list, and the piece of the next change of each.
   size_t added_;
   size_t replaced_;
   size_t removed_;
@@ -122,6 +128,8 @@ class TallIndex::ChangePass {
   IndexTree::Builder builder_;
 };
 
+// The number of nodes is known beforehand. A tree with another number proves that the changes did not fit, for example that a
+// removed node was not in the index.
 TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes, Stop stop) const {
   const uint64_t kept = before.nodes.nodes() - std::min<uint64_t>(before.nodes.nodes(), changes.removed.size());
   const uint64_t count = kept + changes.added.size();
