@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <type_traits>
 
 #include "pmem/persistence.h"
 #include "util/check.h"
@@ -46,6 +47,10 @@ size_t LastReached(size_t first, size_t behind, const ReachesAt& reaches) {
   return reached;
 }
 
+// Among separators without rests: a key with the prefix of a separator is behind it.
+template <class Target>
+constexpr bool kPrefixesDecide = std::is_same_v<Target, SearchKey>;
+
 uint64_t RestBytes(const Separator& separator) { return separator.rest == nullptr ? 0 : separator.rest->bytes(); }
 
 class Stopwatch {
@@ -63,8 +68,8 @@ class Stopwatch {
 
 }  // namespace
 
-// If some separator of the node has a rest, the keys' common bytes are skipped: those between its borders, or, without a border on
-// one side, those of its separators except the first, which a search never compares.
+// If some separator of the node has a rest, the keys' common bytes are skipped: those between its borders, or, without a border
+// on one side, those of its separators except the first, which a search never compares.
 template <class LowAt>
 InnerNodes::Common InnerNodes::CommonOf(const KeyOrder& order, size_t count, const LowAt& low, const Separator* high,
                                         bool is_first) {
@@ -145,9 +150,7 @@ struct InnerNodes::Levels {
     for (size_t at = 0; at < count; ++at) node->word[at] = WordBehind(order, low(at), common.bytes);
     if (!bases.empty()) bases[level.begin + i] = {common, low(count - 1).prefix};
   }
-  uint64_t bytes() const {
-    return nodes.size() * sizeof(Node) + bases.size() * sizeof(NodeBase) + places.size() * sizeof(Place);
-  }
+  uint64_t bytes() const { return nodes.size() * sizeof(Node) + bases.size() * sizeof(NodeBase) + places.size() * sizeof(Place); }
 };
 
 // The PLNs of one full build and of the changes since. PLNs are in chunks; each chunk is twice as large as the one before, so
@@ -228,6 +231,11 @@ size_t InnerNodes::SlotOf(Common common, uint64_t base, size_t count, const Targ
 template <bool kStrict, class Target>
 InnerNodes::Descent InnerNodes::Descend(const Levels& levels, const Target& target) const {
   size_t at = 0;
+  if (kPrefixesDecide<Target> && levels.bases.empty()) {
+    for (const Levels::Level& level : levels.levels)
+      at = std::min(at * kFanout + levels.nodes[level.begin + at].LastNotAbove(target.prefix), level.count - 1);
+    return {levels.places[at].parent, nullptr};
+  }
   for (const Levels::Level& level : levels.levels) {
     const Levels::Node& node = levels.nodes[level.begin + at];
     const Levels::NodeBase base = levels.bases.empty() ? Levels::NodeBase() : levels.bases[level.begin + at];
@@ -273,9 +281,12 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
       Prefetch(reinterpret_cast<const char*>(&parent) + line);
     const auto rest_of = [&](size_t slot) { return common.has_rests ? Load(parent.rest[slot]) : nullptr; };
     const uint64_t count = Load(parent.count);
-    const size_t slot = SlotOf<kStrict>(
-        common, base, count, target, [&](uint64_t word) { return LastNotAbove(parent.word, count, word); },
-        [&](size_t i) { return Load(parent.word[i]); }, rest_of);
+    const size_t slot =
+        kPrefixesDecide<Target> && !common.has_rests
+            ? LastNotAbove(parent.word, count, target.prefix)
+            : SlotOf<kStrict>(
+                  common, base, count, target, [&](uint64_t word) { return LastNotAbove(parent.word, count, word); },
+                  [&](size_t i) { return Load(parent.word[i]); }, rest_of);
     const auto low = [&](size_t i) {
       return Separator{PrefixOf(i, Load(parent.word[i]), common.bytes, low_prefix, base), rest_of(i)};
     };
@@ -334,7 +345,8 @@ PmPtr InnerNodes::LeftOf(const SearchKey& at) const {
 
 // `count` is stored last: a reader that loads it finds that number of slots filled. It may see a mix of old and new slots; the
 // version check rejects it. `is_first`: the PLN is the first one.
-void InnerNodes::Fill(Parent* parent, std::span<const Child> children, uint64_t next, const Separator& high, bool is_first) const {
+void InnerNodes::Fill(Parent* parent, std::span<const Child> children, uint64_t next, const Separator& high,
+                      bool is_first) const {
   const auto low = [&](size_t i) { return children[i].low; };
   Common common = CommonOf(*order_, children.size(), low, next == kNone ? nullptr : &high, is_first);
   common.has_rests |= children.front().low.rest != nullptr;  // a search returns it, though it does not compare it

@@ -177,8 +177,8 @@ class InnerNodes {
     uint64_t word() const { return uint64_t{bytes} << 2 | uint64_t{is_open} << 1 | uint64_t{has_rests}; }
     static Common Of(uint64_t word) { return {static_cast<uint32_t>(word >> 2), (word & 2) != 0, (word & 1) != 0}; }
   };
-  // Words are loaded with acquire and stored with release, between two changes of `version`. If no separator has a rest, `rest` is
-  // not read, which saves its cache lines.
+  // Words are loaded with acquire and stored with release, between two changes of `version`. If no separator has a rest, `rest`
+  // is not read, which saves its cache lines.
   struct alignas(64) Parent {
     uint64_t version;  // odd during a change
     uint64_t count;

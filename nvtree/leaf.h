@@ -121,8 +121,8 @@ inline size_t CollectLive(const Leaf& leaf, uint32_t bytes, std::vector<Element>
   return CollectLive(leaf, bytes, &all, live);
 }
 
-// Writes the indices of the live elements among the first `count` to `slots`, ascending. Returns their number. `slots` has room for
-// `count`, which is at most the capacity.
+// Writes the indices of the live elements among the first `count` to `slots`, ascending. Returns their number. `slots` has room
+// for `count`, which is at most the capacity.
 uint32_t LiveSlots(const Leaf& leaf, uint32_t count, uint8_t* slots);
 
 // The values of NEGATIVE elements that a scan from the end of a leaf has met and whose cancelled element it has not met yet.

@@ -67,7 +67,8 @@ bool LeafOrders::Replace(PmPtr leaf, const LeafOrder* before, const LeafOrder* o
   void* expected = const_cast<LeafOrder*>(before);
   // release: pairs with the acquire in Find.
   if (!word->compare_exchange_strong(expected, const_cast<LeafOrder*>(order), std::memory_order_acq_rel)) return false;
-  bytes_.fetch_add((order == nullptr ? 0 : order->bytes()) - (before == nullptr ? 0 : before->bytes()), std::memory_order_relaxed);
+  bytes_.fetch_add((order == nullptr ? 0 : order->bytes()) - (before == nullptr ? 0 : before->bytes()),
+                   std::memory_order_relaxed);
   return true;
 }
 

@@ -1,15 +1,15 @@
 // LeafOrder: the entry order of the live elements of one leaf, in DRAM, for leaves whose key words do not decide.
 //
 // WHAT IS COMPARED  Keys of one leaf often begin alike for more than eight bytes. Neighbors in key order then differ in one bit
-//                   position, and the positions of all neighbors form a bit tree (Ferguson, "Bit-Tree", CACM '92; also the
-//                   in-order form of a PATRICIA tree). A search tests only bits of the target. It reads the key of one element
-//                   and corrects its position by the first bit in which the target differs from that key.
+//                   position. These positions in key order are a bit tree (Ferguson, CACM '92), the in-order form of a
+//                   PATRICIA tree. A search tests only bits of the target. It reads the key of one element and corrects
+//                   its rank by the first bit in which the target differs from that key.
 // FALLBACK          Elements of one key (its versions) differ in no bit; their sequence numbers are compared. With a comparator
 //                   of the user's, or if neighbors differ only behind kMostBytes bytes, there are no positions: a search is a
 //                   binary search that reads log2 n keys. A leaf without a current order is searched as VisitLeaf does.
-// COST              The lines of the order (about n / 20, DRAM, prefetched at once), one line of the leaf and one entry. A scan
-//                   reads no keys. DRAM: 3 bytes an element, 24 bytes a leaf, and 8 bytes for its pointer, only for leaves in
-//                   which at least one pair of neighbors in kTies has equal key words.
+// COST              A search: the lines of the order (3 n bytes of DRAM, prefetched at once), the header of the leaf in parallel,
+//                   then one line of elements, then one entry. A scan reads no keys. DRAM: 3 bytes an element, and 32 bytes
+//                   a leaf with its pointer, only for leaves in which one pair of neighbors in kTies has equal key words.
 // CONCURRENCY       Immutable once published. It describes the first `covered` elements of a leaf, so it is current if and only
 //                   if `covered` is the leaf's nElement. Writers replace it after each append; a reader that finds none, or an
 //                   old one, makes a new one. Both publish by compare-and-swap, and retire the replaced one through epochs.
@@ -92,8 +92,8 @@ struct RankView {
  private:
   // The rank of an element whose key shares at least as many leading bits with the target as any other's.
   uint32_t Candidate(Slice target, bool is_reverse) const;
-  // The first rank from `rank` on, or the last one down from it, that differs from its predecessor at or before `position`; `live`
-  // or 0 if there is none. REQUIRES: kReadBehind bytes behind `differ` can be read.
+  // The first rank from `rank` on, or the last one down from it, that differs from its predecessor at or before `position`;
+  // `live` or 0 if there is none. REQUIRES: kReadBehind bytes behind `differ` can be read.
   uint32_t EndOfRun(uint32_t rank, uint32_t position) const {
     const __m128i limit = _mm_set1_epi16(static_cast<int16_t>(position));
     for (; rank < live; rank += kPerStep) {
@@ -217,7 +217,9 @@ class LeafOrder {
   // Prefetched before the size is known.
   static constexpr uint32_t kMostPrefetched = 170;
 
-  static constexpr size_t Bytes(uint32_t live) { return sizeof(LeafOrder) + live * (sizeof(uint16_t) + sizeof(uint8_t)) + RankView::kReadBehind; }
+  static constexpr size_t Bytes(uint32_t live) {
+    return sizeof(LeafOrder) + live * (sizeof(uint16_t) + sizeof(uint8_t)) + RankView::kReadBehind;
+  }
   static LeafOrder* Allocate(uint32_t covered, uint32_t live, bool has_bits, bool is_declined) noexcept;
   LeafOrder(uint32_t covered, uint32_t live, bool has_bits, bool is_declined)
       : covered_(covered), live_(static_cast<uint16_t>(live)), has_bits_(has_bits), is_declined_(is_declined) {}
@@ -237,7 +239,8 @@ static_assert(sizeof(LeafOrder) == 8 && Leaf::kMaxElements <= UINT8_MAX);
 // Thread safety: all methods may be called concurrently.
 class LeafOrders {
  public:
-  LeafOrders(uint32_t regions, uint32_t leaf_bytes) : shift_(static_cast<uint32_t>(std::countr_zero(leaf_bytes))), roots_(regions) {}
+  LeafOrders(uint32_t regions, uint32_t leaf_bytes)
+      : shift_(static_cast<uint32_t>(std::countr_zero(leaf_bytes))), roots_(regions) {}
   ~LeafOrders();  // REQUIRES: no readers
   LeafOrders(const LeafOrders&) = delete;
   LeafOrders& operator=(const LeafOrders&) = delete;

@@ -121,8 +121,8 @@ class NvTree {
     std::vector<Element> elements;
     LeafPart part;
     InnerNodes::Range range;
-    // The leaf has a LeafOrder: all elements are at or behind the target, or, if copied `before`, before it. At most `enough` were
-    // copied, those next to the target. `part` is not set.
+    // The leaf has a LeafOrder: all elements are at or behind the target, or, if copied `before`, before it. At most `enough`
+    // were copied, those next to the target. `part` is not set.
     bool is_exact = false;
     bool is_cut = false;    // exact only: the leaf has more elements on the side away from the target
     bool cuts_key = false;  // the cut is between two versions of one key
@@ -234,7 +234,13 @@ class NvTree {
   // ---- Orders of leaves (ordered_leaves.cc)
   // The order of the range's leaf, made if it is missing or not current; null if the leaf is searched without. `is_search`: a
   // search reads too few keys to make an order for a comparator of the user's.
-  const LeafOrder* OrderOf(const InnerNodes::Range& range, bool is_search) const;
+  const LeafOrder* OrderOf(const InnerNodes::Range& range, bool is_search) const {
+    const LeafOrder* const order = orders_->Find(range.leaf);
+    // Both neighbors of a leaf with many equal key words usually begin with one of them, so a separator has a rest.
+    if (order == nullptr && range.low.rest == nullptr && range.high.rest == nullptr) return nullptr;
+    return CurrentOrder(range.leaf, order, is_search);
+  }
+  const LeafOrder* CurrentOrder(PmPtr leaf, const LeafOrder* order, bool is_search) const;
   // Makes the order of a leaf and publishes it in place of `before`. Null if the leaf has too few equal key words, another thread
   // published one, or there is no memory.
   const LeafOrder* MakeOrder(PmPtr leaf, const LeafOrder* before) const;

@@ -14,21 +14,18 @@ constexpr uint32_t kFetchedEntries = 8;
 
 // ---- Readers
 
-// Both neighbors of a leaf with many equal key words usually begin with one of them, so a separator has a rest.
-const LeafOrder* NvTree::OrderOf(const InnerNodes::Range& range, bool is_search) const {
-  const LeafOrder* const order = orders_->Find(range.leaf);
-  const Leaf& leaf = *At(range.leaf);
+// `order`: the one published for the leaf, or null.
+const LeafOrder* NvTree::CurrentOrder(PmPtr place, const LeafOrder* order, bool is_search) const {
+  const Leaf& leaf = *At(place);
   Prefetch(&leaf);
-  if (order == nullptr) {
-    if (range.low.rest == nullptr && range.high.rest == nullptr) return nullptr;
-  } else {
+  if (order != nullptr) {
     order->PrefetchLines();
     if (order->is_declined()) return nullptr;
     // acquire, in count(): the elements that the order covers are there, and so are those that a reader before saw.
     if (order->covered() == leaf.CountWithin(leaf_bytes_)) return order;
   }
   if (is_search && !parts_.order->equal_means_same()) return nullptr;
-  return MakeOrder(range.leaf, order);
+  return MakeOrder(place, order);
 }
 
 // WHY IT IS RIGHT  The order describes the state of the leaf at one nElement, and is used only while nElement is the same. The
@@ -122,8 +119,8 @@ void NvTree::CopyRanks(const RankView& ranks, uint32_t first_at, bool before, ui
   if (copy->is_cut) {
     copy->behind = leaf.elements[ranks.slot[cut]];
     parts_.keys->Prefetch(copy->behind);  // the caller reads its key
-    copy->cuts_key = ranks.has_bits ? ranks.differ[cut] == RankView::kSame
-                                    : SameKey(leaf.elements[ranks.slot[cut - 1]], copy->behind);
+    copy->cuts_key =
+        ranks.has_bits ? ranks.differ[cut] == RankView::kSame : SameKey(leaf.elements[ranks.slot[cut - 1]], copy->behind);
   }
   copy->elements.resize(end - begin);
   for (uint32_t i = begin; i < end; ++i) copy->elements[i - begin] = leaf.elements[ranks.slot[i]];

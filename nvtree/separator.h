@@ -34,9 +34,9 @@ inline bool IsReverse(const KeyOrder& order) { return order.Prefix(Slice()) != 0
 
 // ---- Words behind a common prefix
 //
-// In a group of positions whose keys all begin with the same `skip` bytes, the next eight bytes decide instead of the first ("poor
-// man's normalized keys", Graefe and Larson, ICDE '01). A key that ends before byte `skip` + 8 is taken as continued by zeros, as
-// in KeyOrder::Prefix. WordBehind(a) < WordBehind(b) implies a before b; equal words decide nothing.
+// In a group of positions whose keys all begin with the same `skip` bytes, the next eight bytes decide instead of the first
+// ("poor man's normalized keys", Graefe and Larson, ICDE '01). A key that ends before byte `skip` + 8 is taken as continued by
+// zeros, as in KeyOrder::Prefix. WordBehind(a) < WordBehind(b) implies a before b; equal words decide nothing.
 
 inline uint64_t WordBehind(const KeyOrder& order, const SearchKey& key, size_t skip) {
   if (skip == 0) return key.prefix;

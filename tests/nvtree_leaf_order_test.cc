@@ -1,11 +1,10 @@
 // The order of a leaf's elements: searches against a sorted array, for kinds of keys, and changes against an order made anew.
-#include "nvtree/leaf_order.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
+#include "nvtree/leaf_order.h"
 #include "tests/support/key_kinds.h"
 
 namespace braiddb::test {
@@ -29,7 +28,8 @@ class LeafOrderTest : public testing::TestWithParam<std::tuple<const KeyKind*, c
     for (size_t i = 0; i < count; ++i) leaf.push_back(Draw());
     const auto less = [this](const Version& a, const Version& b) { return Less(a, b); };
     std::sort(leaf.begin(), leaf.end(), less);
-    leaf.erase(std::unique(leaf.begin(), leaf.end(), [&](const Version& a, const Version& b) { return !less(a, b); }), leaf.end());
+    leaf.erase(std::unique(leaf.begin(), leaf.end(), [&](const Version& a, const Version& b) { return !less(a, b); }),
+               leaf.end());
     return leaf;
   }
   static LeafRanks RanksOf(const std::vector<Version>& leaf) {

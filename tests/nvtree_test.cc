@@ -559,8 +559,8 @@ class CountingKeys final : public ElementKeys {
   const ElementKeys* const keys_;
 };
 
-// Once the order of a leaf is known, a search reads one key of it, present or not. A cursor reads one more where it stops copying.
-// This holds after updates too, which bring the order up to date.
+// Once the order of a leaf is known, a search reads one key of it, present or not. A cursor reads one more where it stops
+// copying. This holds after updates too, which bring the order up to date.
 TEST(NvTreeSearchTest, KeysThatBeginAlikeTakeOneRead) {
   for (const uint32_t leaf_bytes : {512u, 4096u}) {
     constexpr uint64_t kKeys = 6000;

@@ -52,7 +52,8 @@ inline constexpr KeyKind kAlikeKinds[] = {
      [](Random* random) {
        return std::string(random->OneIn(3) ? 5000 : 3000, 'l') + std::to_string(random->Uniform(700)) + std::string(2000, 'l');
      }},
-    {"Empty", [](Random* random) { return random->OneIn(2) ? std::string() : "prefix_" + std::to_string(random->Uniform(3000)); }},
+    {"Empty",
+     [](Random* random) { return random->OneIn(2) ? std::string() : "prefix_" + std::to_string(random->Uniform(3000)); }},
 };
 
 }  // namespace braiddb::test
