@@ -216,9 +216,6 @@ class DBImpl final : public DB {
   bool WaitForPurge(uint64_t forgotten, std::chrono::steady_clock::time_point deadline);
   Status ForgetPurged();
 
-  // ---- admin.cc
-  // The default family's memtable counts the entries of all families, in portions; the others count their own.
-  static uint64_t EntriesIn(const Memtable& set, const Family& family);
   bool IntProperty(const Family& family, std::string_view property, uint64_t* value);
   bool Property(const Family& family, std::string_view property, std::string* value);
 

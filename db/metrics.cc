@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/property.h"
 #include "metrics/figures.h"
 #include "pmem/persist_mode.h"
 
