@@ -37,7 +37,13 @@ MergingCursor::MergingCursor(const RegionSet* regions, const KeyOrder* order, st
       taken_(level_ == nullptr ? 0 : kMostTaken),
       keys_(sources_.size()),
       losers_(sources_.size()) {
-  for (size_t i = 0; i < arrays_.size(); ++i) sources_[i] = {arrays_[i].items, arrays_[i].size, arrays_[i].size};
+  for (size_t i = 0; i < arrays_.size(); ++i) {
+    Source& source = sources_[i];
+    source.items = arrays_[i].items;
+    source.size = source.at = arrays_[i].size;
+    const OrderedArray& array = arrays_[i];
+    source.is_alike = array.size > 1 && (!array.alike->empty() || array.items[0].prefix == array.items[array.size - 1].prefix);
+  }
 }
 
 // ---- Seeks
@@ -110,19 +116,13 @@ void MergingCursor::FindAll(const SearchKey& target) {
   for (size_t i = 0; i < arrays_.size(); ++i) sources_[i].at = searches_[i].at;
 }
 
-[[gnu::always_inline]] inline void MergingCursor::FetchKey(const Source& source, size_t ahead, bool is_long) const {
-  const size_t step = flip_ == 0 ? 1 : -size_t{1};
-  const size_t at = source.at + ahead * step;
-  if (at >= source.size || source.items[at].IsWhole()) return;
-  const size_t before = at - step;
-  if (is_long || (before < source.size && source.items[before].prefix == source.items[at].prefix))
-    FetchEntry(At(source.items[at]));
+[[gnu::always_inline]] inline void MergingCursor::FetchKey(const Source& source, size_t ahead) const {
+  const size_t at = source.at + ahead * (flip_ == 0 ? 1 : -size_t{1});
+  if (at < source.size && !source.items[at].IsWhole()) FetchEntry(At(source.items[at]));
 }
 
 void MergingCursor::FetchFirstKeys(const Source& source) const {
-  const size_t next = source.at + (flip_ == 0 ? 1 : -size_t{1});
-  if (source.at >= source.size || next >= source.size || source.items[next].prefix != source.items[source.at].prefix) return;
-  for (size_t ahead = 0; ahead < kReadAhead; ++ahead) FetchKey(source, ahead, true);
+  for (size_t ahead = 0; source.is_alike && ahead < kReadAhead; ++ahead) FetchKey(source, ahead);
 }
 
 void MergingCursor::SeekToFirst() {
@@ -184,6 +184,7 @@ void MergingCursor::TakeFromLevel(size_t count) {
   source.items = forward ? taken_.data() : taken_.data() + (count - taken);
   source.size = taken;
   source.at = forward ? 0 : taken - 1;
+  source.is_alike = taken > 1 && source.items[0].prefix == source.items[taken - 1].prefix;
   source.NoteBehind();
 }
 
@@ -291,7 +292,7 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
         TakeFromLevel(kMostTaken);
         FetchFirstKeys(source);
       }
-      FetchKey(source, kReadAhead - 1, made >= kLongScan);
+      if (source.is_alike) FetchKey(source, kReadAhead - 1);
       if (!keeps_all) {
         not_plain_ -= !IsPlain(item);
         not_plain_ += source.at < source.size && !IsPlain(source.items[source.at]);

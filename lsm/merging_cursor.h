@@ -69,8 +69,6 @@ class MergingCursor final : public EntryCursor {
   static constexpr size_t kMostItemsAhead = 8 * kCacheLine / sizeof(Item);
   // Prefetch distance in a source, in items, of entries that the tree may read.
   static constexpr size_t kReadAhead = 2;
-  // Merged items after which a scan is long: versions of one key in several sources then cost more than prefetches in vain.
-  static constexpr size_t kLongScan = 32;
   // Items taken from the level per call, and after a seek.
   static constexpr size_t kMostTaken = 32;
   static constexpr size_t kFirstTaken = 8;
@@ -83,6 +81,7 @@ class MergingCursor final : public EntryCursor {
     size_t at = 0;  // position of the next item; >= size: at the end
     // Prefix of the item after the next one, going forward. It saves one load between two winners of the tree.
     uint64_t behind = 0;
+    bool is_alike = false;  // many neighbours have one prefix
 
     void NoteBehind() {
       if (at + 1 < size) behind = items[at + 1].prefix;
@@ -125,10 +124,9 @@ class MergingCursor final : public EntryCursor {
   void FindAll(const SearchKey& target);
   // One step of a binary search in each array, among the items that have the target's prefix. Returns true if the search goes on.
   bool NarrowAlike(const SearchKey& target);
-  // Prefetches the key of the item that is `ahead` items behind the source's next one, unless the key fits its prefix. In a short
-  // scan, only if the item before it has the same prefix.
-  void FetchKey(const Source& source, size_t ahead, bool is_long) const;
-  // Prefetches the first keys that the tree reads, if neighbours have one prefix.
+  // Prefetches the key of the item that is `ahead` items behind the source's next one, unless the key fits its prefix.
+  void FetchKey(const Source& source, size_t ahead) const;
+  // Prefetches the first keys that the tree reads, if the source's keys are alike.
   void FetchFirstKeys(const Source& source) const;
   // Replaces the items of the level's source with the next ones of the level.
   void TakeFromLevel(size_t count);
