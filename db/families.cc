@@ -341,6 +341,14 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
   std::lock_guard drop_lock(drop_mutex_);
   if (family->dropped.exchange(true, std::memory_order_seq_cst)) return Status::InvalidArgument("Column family already dropped!");
+  // Without a commit the family stays, also if an exception ends the call.
+  struct Undo {
+    Family* const family;
+    ~Undo() {
+      if (!family->is_gone.load(std::memory_order_acquire)) family->dropped.store(false, std::memory_order_seq_cst);
+    }
+  };
+  const Undo undo{family};
   WaitWriters(next_sequence_.load(std::memory_order_seq_cst));
   uint64_t last_id = 0;
   status = FlushWritten(&last_id);
@@ -356,10 +364,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
       Settle(Work::kDropFamily, status);
     }
   }
-  if (!status.ok()) {
-    family->dropped.store(false, std::memory_order_seq_cst);
-    return status;
-  }
+  if (!status.ok()) return status;
   {
     std::lock_guard lock(families_mutex_);
     changed_foreign_.erase(family->id);
@@ -404,7 +409,6 @@ bool DBImpl::PurgeFamilies() try {
   if (purged_families_.empty()) {
     std::vector<bool> ready(kMaxFamilies);
     bool any = false;
-    bool waits = false;
     std::vector<uint32_t> dropped;
     {
       std::lock_guard lock(manifest_mutex_);
@@ -420,11 +424,13 @@ bool DBImpl::PurgeFamilies() try {
       Family* const family = FindFamily(id);
       ready[id] = family == nullptr || HasLeft(family);
       any |= ready[id];
-      waits |= !ready[id];
     }
     if (!any || resume_merge_.load(std::memory_order_acquire)) return false;
+    // All segments, or none if there is no memory: an entry in a segment that is left out would belong to the next family. [CC-49]
+    std::vector<Segment*> segments;
+    segments_->ForEachLog([&segments](Segment* segment) { segments.push_back(segment); });
+    unpurged_ = std::move(segments);
     purged_families_ = std::move(ready);
-    segments_->ForEachLog([this](Segment* segment) { unpurged_.push_back(segment); });
   }
   const bool forgets = unpurged_.empty() || BRAIDDB_MUTANT("family-forgotten-early");
   const Status status = forgets ? ForgetPurged() : PurgeOneSegment();

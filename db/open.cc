@@ -556,7 +556,12 @@ Status DBImpl::Close() try {
   close_status_ = Status::MemoryLimit({});  // the result if an allocation below fails
   EndFilterWrites();                        // later writes of filters would have to be replayed
   uint64_t last_id = 0;
-  Status status = write_failed_.load(std::memory_order_acquire) ? Status::OK() : FlushMemtables(&last_id);
+  Status status;
+  try {
+    if (!write_failed_.load(std::memory_order_acquire)) status = FlushMemtables(&last_id);
+  } catch (const std::bad_alloc&) {
+    status = NoMemory();  // the threads must be joined all the same
+  }
   stopping_.store(true, std::memory_order_release);
   NotifyWork();
   flush_thread_.join();

@@ -319,7 +319,8 @@ Status DB::Destroy(const Options& options, const std::string& given) {
   if (!status.ok()) return status;
   // The directory stays if it holds other files, or if `path` is a symbolic link to it.
   std::vector<std::string> names;
-  if (!std::filesystem::is_symlink(path) && ListDir(path, &names).ok() && names.empty()) status = RemoveDir(path);
+  std::error_code error;
+  if (!std::filesystem::is_symlink(path, error) && ListDir(path, &names).ok() && names.empty()) status = RemoveDir(path);
   return status;
 }
 

@@ -47,7 +47,13 @@ Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, Lo
   };
   if (options_.no_space_timeout_ms == 0 || was_dry) return reserve(Idleness::kAny);
   const uint64_t dry = dry_rounds_.load(std::memory_order_acquire);
-  waiting_for_room_.fetch_add(1, std::memory_order_acq_rel);
+  // A count that an exception leaves behind would keep the compaction thread busy for ever.
+  struct Waiting {
+    std::atomic<uint32_t>& count;
+    explicit Waiting(std::atomic<uint32_t>& of) : count(of) { count.fetch_add(1, std::memory_order_acq_rel); }
+    ~Waiting() { count.fetch_sub(1, std::memory_order_release); }
+  };
+  const Waiting waiting(waiting_for_room_);
   NotifyWork();
   Status status;
   uint64_t released = UINT64_MAX;  // a segment may have been released just before
@@ -63,10 +69,8 @@ Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, Lo
       status = now == released ? ReserveInIdle(thread, bytes, Idleness::kIdle, slot) : reserve(Idleness::kIdle);
     }
     released = now;
-    if (!status.IsNoSpace() || is_over) break;
+    if (!status.IsNoSpace() || is_over) return status;
   }
-  waiting_for_room_.fetch_sub(1, std::memory_order_release);
-  return status;
 }
 
 void DBImpl::ServeRoom() {

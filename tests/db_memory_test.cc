@@ -285,5 +285,64 @@ TEST_F(DbMemoryTest, AnAllocationOfARecoveryFails) {
 
 TEST_F(DbMemoryTest, AnAllocationOfACreationFails) { SweepOpen(SmallOptions(), path_, {}); }
 
+TEST_F(DbMemoryTest, AnAllocationOfACloseFails) {
+  int refused = 0;
+  for (int64_t at = 0;; at = Next(at)) {
+    SCOPED_TRACE("allocation " + std::to_string(at));
+    std::unique_ptr<DB> db;
+    ASSERT_OK(Open(SmallOptions(), &db));
+    ASSERT_OK(db->Put({}, keys_[0], values_[0]));
+    Status status;
+    {
+      const Failing failing(Who::kThisThread, at);
+      status = db->Close();
+    }
+    EXPECT_TRUE(status.ok() || status.IsMemoryLimit()) << status.ToString();
+    refused += !status.ok();
+    const bool enough = failed == 0;
+    db.reset();
+    ASSERT_OK(Open(SmallOptions(), &db));
+    EXPECT_EQ(GetOrText(db.get(), keys_[0]), values_[0]);
+    if (enough || HasFailure()) break;
+  }
+  EXPECT_GT(refused, 0);
+}
+
+// A drop either happens, or leaves the family as it was.
+TEST_F(DbMemoryTest, AnAllocationOfADropFails) {
+  std::unique_ptr<DB> db;
+  ASSERT_OK(Open(SmallOptions(), &db));
+  int refused = 0;
+  for (int64_t at = 0;; at = Next(at)) {
+    SCOPED_TRACE("allocation " + std::to_string(at));
+    std::unique_ptr<ColumnFamilyHandle> family;
+    ASSERT_OK(db->CreateColumnFamily({}, "family", &family));
+    ASSERT_OK(db->Put({}, family.get(), keys_[0], values_[0]));
+    Status status;
+    {
+      const Failing failing(Who::kThisThread, at);
+      status = db->DropColumnFamily(family.get());
+    }
+    const bool enough = failed == 0;
+    if (!status.ok()) {
+      ++refused;
+      EXPECT_TRUE(status.IsMemoryLimit()) << status.ToString();
+      const Status put = db->Put({}, family.get(), keys_[1], values_[1]);
+      if (put.ok()) {
+        ASSERT_OK(db->DropColumnFamily(family.get()));
+      } else {  // the drop was committed before the failure
+        std::vector<std::string> names;
+        family.reset();
+        ASSERT_OK(db->Close());
+        ASSERT_OK(DB::ListColumnFamilies(SmallOptions(), path_, &names));
+        EXPECT_EQ(names.size(), 1u);
+        ASSERT_OK(Open(SmallOptions(), &db));
+      }
+    }
+    if (enough || HasFailure()) break;
+  }
+  EXPECT_GT(refused, 0);
+}
+
 }  // namespace
 }  // namespace braiddb::test
