@@ -25,10 +25,12 @@ bool AlikeSteps::AddNode(const Array& array, size_t first, size_t count, size_t 
   return true;
 }
 
-void AlikeSteps::Fill(const Array& array, const KeyOrder& order, size_t node) {
+bool AlikeSteps::Fill(const Array& array, const KeyOrder& order, size_t node) {
   constexpr size_t kAhead = 8;
   const Node of = nodes_[node];
+  constexpr size_t kSamplesPerStop = 1024;
   for (size_t i = 0; i < of.count; ++i) {
+    if (i % kSamplesPerStop == 0 && array.stops()) return false;
     if (i + kAhead < of.count) array.fetch((of.first + i + kAhead) * kSampled);
     words_[of.words + i] = order.Prefix(BytesFrom(array.key((of.first + i) * kSampled), of.skip));
   }
@@ -41,6 +43,7 @@ void AlikeSteps::Fill(const Array& array, const KeyOrder& order, size_t node) {
   }
   nodes_[node].below = static_cast<uint32_t>(below);
   nodes_[node].belows = static_cast<uint32_t>(nodes_.size() - below);
+  return true;
 }
 
 void AlikeSteps::Build(const Array& array, const KeyOrder& order) {
@@ -66,7 +69,12 @@ void AlikeSteps::Build(const Array& array, const KeyOrder& order) {
     if (end - begin >= kLeast && AddNode(array, begin, end - begin, 0)) tops_.push_back(prefix);
     probed = (end + kStride - 1) / kStride * kStride;
   }
-  for (size_t node = 0; node < nodes_.size(); ++node) Fill(array, order, node);
+  for (size_t node = 0; node < nodes_.size(); ++node) {
+    if (!Fill(array, order, node)) {
+      *this = {};
+      return;
+    }
+  }
   nodes_.shrink_to_fit();
   words_.shrink_to_fit();
   shared_.shrink_to_fit();

@@ -33,8 +33,9 @@ class AlikeSteps {
     std::function<uint64_t(size_t)> prefix;
     std::function<Slice(size_t)> key;
     std::function<void(size_t)> fetch;
+    std::function<bool()> stops = [] { return false; };  // true: the result is not wanted any more
   };
-  // May throw std::bad_alloc; the object is then empty.
+  // The object is empty if Build was stopped, or threw std::bad_alloc.
   void Build(const Array& array, const KeyOrder& order);
 
   // Narrows [*at, *end], in which the first item at or after the target lies. It stays in the range.
@@ -61,8 +62,8 @@ class AlikeSteps {
 
   // Adds a node of these samples, without its words. False: their keys cannot have one.
   bool AddNode(const Array& array, size_t first, size_t count, size_t known);
-  // Reads the words of the node, and adds the nodes below it.
-  void Fill(const Array& array, const KeyOrder& order, size_t node);
+  // Reads the words of the node, and adds the nodes below it. False: it was stopped.
+  bool Fill(const Array& array, const KeyOrder& order, size_t node);
 
   std::vector<Node> nodes_;     // the first tops_.size() have one prefix each; a node is before those below it
   std::vector<uint64_t> tops_;  // these prefixes

@@ -86,6 +86,7 @@ TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32
       for (size_t i = 0; i < share.size() && left > 0; ++i, --left) builder.Add(share[i]);
     }
     tree = Finish(&builder, layer);
+    BuildAlike(&tree, stop);
   } catch (const std::bad_alloc&) {
     return {};
   }
@@ -104,16 +105,16 @@ TallIndex::Tree TallIndex::Finish(IndexTree::Builder* builder, uint32_t layer) c
   tree.fetch_bytes = nodes.nodes() == 0
                          ? 0
                          : TypicalEntryBytes(nodes.End(), [&nodes](uint64_t at) { return nodes.EntryAt(nodes.Normalize(at)); });
-  BuildAlike(&tree);
   return tree;
 }
 
 // A place in a hole stands for the node behind the hole, so it has that node's key.
-void TallIndex::BuildAlike(Tree* tree) const try {
+void TallIndex::BuildAlike(Tree* tree, Stop stop) const try {
   const IndexTree& nodes = tree->nodes;
   const auto at = [&nodes](size_t place) { return nodes.EntryAt(nodes.Normalize(place)); };
   tree->alike.Build({nodes.End(), [&nodes](size_t place) { return nodes.PrefixAt(nodes.Normalize(place)); },
-                     [at](size_t place) { return at(place)->key(); }, [at](size_t place) { FetchEntry(at(place)); }},
+                     [at](size_t place) { return at(place)->key(); }, [at](size_t place) { FetchEntry(at(place)); },
+                     [stop] { return IsStopped(stop); }},
                     list_.order());
   if (nodes.bytes() + tree->alike.bytes() > max_tree_bytes_) tree->alike = {};
 } catch (const std::bad_alloc&) {

@@ -98,6 +98,7 @@ class TallIndex {
   struct Tree {
     IndexTree nodes;
     AlikeSteps alike;       // over the places of nodes
+    uint64_t changed = 0;   // nodes that were added or removed since `alike` was built, or was found to be empty
     bool is_whole = false;  // has all nodes of the layer
     uint32_t layer = 1;     // has nodes that reach this layer
     uint64_t fetch_bytes = 0;
@@ -105,6 +106,9 @@ class TallIndex {
     uint32_t region = 0;   // the region whose tree the readers of this region use: itself, or the largest one
   };
   class ChangePass;
+  // A tree without alike nodes is searched for alike nodes again after one in so many nodes has changed, so that small changes do
+  // not pass over the whole tree.
+  static constexpr uint64_t kChangesPerSearch = 64;
 
   // `before` and `changes`: both null, or neither.
   TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const TallIndex* before, const IndexChanges* changes,
@@ -129,8 +133,8 @@ class TallIndex {
   Tree Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes, Stop stop) const;
   // Makes a tree of the builder's nodes. Empty if an allocation has failed.
   Tree Finish(IndexTree::Builder* builder, uint32_t layer) const;
-  // Adds the steps among alike nodes. None if there is no memory, or if the tree would exceed max_tree_bytes_.
-  void BuildAlike(Tree* tree) const;
+  // Adds the steps among alike nodes. None if there is no memory, if the tree would exceed max_tree_bytes_, or if it was stopped.
+  void BuildAlike(Tree* tree, Stop stop) const;
   uint64_t FindFrom(const Tree& tree, uint64_t place, const SearchKey& target) const {
     return place < tree.nodes.End() && tree.nodes.PrefixAt(place) == target.prefix ? FirstAmongEqual(tree, place, target) : place;
   }

@@ -139,6 +139,11 @@ TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region
     if (!pass.Run()) return {};
     Tree tree = Finish(pass.builder(), before.layer);
     if (tree.nodes.nodes() != count) return {};
+    tree.changed = before.changed + changes.removed.size() + changes.added.size();
+    if (!before.alike.empty() || tree.changed >= count / kChangesPerSearch) {
+      BuildAlike(&tree, stop);
+      tree.changed = 0;
+    }
     tree.is_whole = count > 0;
     return tree;
   } catch (const std::bad_alloc&) {
