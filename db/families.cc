@@ -426,7 +426,7 @@ bool DBImpl::PurgeFamilies() try {
       any |= ready[id];
     }
     if (!any || resume_merge_.load(std::memory_order_acquire)) return false;
-    // All segments, or none if there is no memory: an entry in a segment that is left out would belong to the next family. [CC-49]
+    // All segments, or none if there is no memory: entries of a segment that is left out would belong to the next family. [CC-49]
     std::vector<Segment*> segments;
     segments_->ForEachLog([&segments](Segment* segment) { segments.push_back(segment); });
     unpurged_ = std::move(segments);
