@@ -138,6 +138,46 @@ TEST_F(ImportTest, OnlyTheSameFileIsResumed) {
   EXPECT_EQ(Run("import --format csv " + target_ + " " + file_).exit_code, 0);
 }
 
+// The state of a database that was replaced would skip the first records.
+TEST_F(ImportTest, OnlyTheSameDatabaseIsResumed) {
+  const std::string state = target_ + ".import";
+  const std::string import = "import --format csv " + target_ + " " + file_;
+  const std::string resume = "import --format csv --resume " + target_ + " " + file_;
+  WriteFileOrDie(file_, "a,1\nb,2\nbroken\n");
+  ASSERT_EQ(Run(import).exit_code, 2);
+  const std::string saved = ReadFileOrDie(state);
+  ASSERT_EQ(Run("destroy --yes " + target_).exit_code, 0);
+  EXPECT_FALSE(fs::exists(state));
+  EXPECT_EQ(Run(resume).exit_code, 2);
+  EXPECT_FALSE(fs::exists(target_)) << "--resume creates no database";
+  ASSERT_EQ(Run("put --create " + target_ + " other 1").exit_code, 0);
+  WriteFileOrDie(state, saved);
+  const ToolResult replaced = Run(resume);
+  EXPECT_EQ(replaced.exit_code, 2);
+  EXPECT_TRUE(Has(replaced.error, "another database")) << replaced.error;
+  const std::string backups = directory_.File("backups");
+  ASSERT_EQ(Run("backup " + target_ + " " + backups).exit_code, 0);
+  ASSERT_EQ(Run("restore " + backups + " " + target_).exit_code, 0);
+  EXPECT_FALSE(fs::exists(state));
+  // A pipe saves no state, and takes away the one of the import before it.
+  ASSERT_EQ(Run(import).exit_code, 2);
+  ASSERT_TRUE(fs::exists(state));
+  EXPECT_EQ(RunCommand("echo broken | " + std::string(BRAIDDB_TOOL) + " import --format csv " + target_).exit_code, 2);
+  EXPECT_FALSE(fs::exists(state));
+}
+
+TEST_F(ImportTest, OnlyTheSameArgumentsAreResumed) {
+  WriteFileOrDie(file_, "61,31\nbroken\n");
+  ASSERT_EQ(Run("import --format csv " + target_ + " " + file_).exit_code, 2);
+  for (const std::string other : {"--format tsv", "--format csv --hex", "--format csv --family f"}) {
+    const ToolResult refused = Run("import --resume " + other + " " + target_ + " " + file_);
+    EXPECT_EQ(refused.exit_code, 2) << other;
+    EXPECT_TRUE(Has(refused.error, "the stopped import had another format")) << refused.error;
+  }
+  WriteFileOrDie(file_, "61,31\n62,32\n");
+  EXPECT_EQ(Run("import --resume --format csv " + target_ + " " + file_).exit_code, 0);
+}
+
 TEST_F(ImportTest, TheLastOfEqualKeysWins) {
   std::string text;
   Data expected;
