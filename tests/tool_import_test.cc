@@ -101,6 +101,38 @@ TEST_F(ImportTest, FamiliesAreKept) {
   EXPECT_EQ(Read(target_)["new"], (Data{{"b", "2"}}));
 }
 
+TEST_F(ImportTest, ExportsTouchNoOtherFile) {
+  Write({{"default", {{"a", "1"}}}});
+  const std::string other = directory_.File("other");
+  WriteFileOrDie(other, "other");
+  WriteFileOrDie(file_ + ".tmp", "of another program");
+  fs::create_symlink(other, file_ + ".0.tmp");
+  EXPECT_EQ(Run("export --format csv " + path_ + " " + file_).exit_code, 0);
+  EXPECT_EQ(ReadFileOrDie(file_), "a,1\n");
+  EXPECT_EQ(ReadFileOrDie(other), "other");
+  EXPECT_EQ(ReadFileOrDie(file_ + ".tmp"), "of another program");
+  EXPECT_TRUE(fs::is_symlink(file_ + ".0.tmp"));
+  EXPECT_FALSE(fs::exists(file_ + ".1.tmp"));
+  // Only the rename sees a link to a file that does not exist.
+  const std::string link = directory_.File("link");
+  fs::create_symlink(directory_.File("nowhere"), link);
+  EXPECT_EQ(Run("export --format csv " + path_ + " " + link).exit_code, 2);
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_FALSE(fs::exists(link + ".0.tmp"));
+}
+
+TEST_F(ImportTest, DumpsRefuseNewlinesInNamesOfFamilies) {
+  Write({{"default", {}}, {"a\nb", {{"k", "v"}}}});
+  for (const std::string format : {"mdb", "db"}) {
+    for (const std::string family : {"", "--family 'a\nb' "}) {
+      const ToolResult refused = Run("export --format " + format + " " + family + path_);
+      EXPECT_EQ(refused.exit_code, 2) << family;
+      EXPECT_TRUE(Has(refused.error, "no place for a newline")) << refused.error;
+    }
+    EXPECT_EQ(Run("export --format " + format + " --family default " + path_).exit_code, 0);
+  }
+}
+
 TEST_F(ImportTest, BrokenRecordsStopOrAreSkipped) {
   WriteFileOrDie(file_, "a,1\nb,2\nbroken\nc,3\nalso,broken,!\nd,4\n");
   const ToolResult stopped = Run("import --format csv " + target_ + " " + file_);
