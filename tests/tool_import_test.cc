@@ -198,6 +198,31 @@ TEST_F(ImportTest, OnlyTheSameDatabaseIsResumed) {
   EXPECT_FALSE(fs::exists(state));
 }
 
+TEST_F(ImportTest, ARecordThatCannotBeWrittenIsReadAgain) {
+  const auto text = [](const std::string& family) {
+    return "{\"key\":\"a\",\"value\":\"1\"}\n{\"family\":\"" + family +
+           "\",\"key\":\"b\",\"value\":\"2\"}\n{\"key\":\"c\",\"value\":\"3\"}\n";
+  };
+  WriteFileOrDie(file_, text(std::string(70'000, 'f')));
+  EXPECT_EQ(Run("import --format jsonl " + target_ + " " + file_).exit_code, 2);
+  EXPECT_EQ(Run("import --format jsonl --resume " + target_ + " " + file_).exit_code, 2);
+  WriteFileOrDie(file_, text("short"));
+  EXPECT_EQ(Run("import --format jsonl --resume " + target_ + " " + file_).exit_code, 0);
+  EXPECT_TRUE(Read(target_) == (std::map<std::string, Data>{{"default", {{"a", "1"}, {"c", "3"}}}, {"short", {{"b", "2"}}}}));
+}
+
+TEST_F(ImportTest, ADumpThatEndedEarlyGoesOn) {
+  const std::string begin = "VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\n 6b31\n 7631\n 6b32\n";
+  const std::string import = "import --format mdb " + target_ + " " + file_;
+  WriteFileOrDie(file_, begin);
+  EXPECT_EQ(Run(import).exit_code, 2);
+  WriteFileOrDie(file_, begin + " 76");
+  EXPECT_EQ(Run(import + " --resume").exit_code, 2);
+  WriteFileOrDie(file_, begin + " 7632\n 6b33\n 7633\nDATA=END\n");
+  EXPECT_EQ(Run(import + " --resume").exit_code, 0);
+  EXPECT_EQ(Read(target_)["default"], (Data{{"k1", "v1"}, {"k2", "v2"}, {"k3", "v3"}}));
+}
+
 TEST_F(ImportTest, OnlyTheSameArgumentsAreResumed) {
   WriteFileOrDie(file_, "61,31\nbroken\n");
   ASSERT_EQ(Run("import --format csv " + target_ + " " + file_).exit_code, 2);
