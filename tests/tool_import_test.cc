@@ -101,6 +101,38 @@ TEST_F(ImportTest, FamiliesAreKept) {
   EXPECT_EQ(Read(target_)["new"], (Data{{"b", "2"}}));
 }
 
+TEST_F(ImportTest, ExportsTouchNoOtherFile) {
+  Write({{"default", {{"a", "1"}}}});
+  const std::string other = directory_.File("other");
+  WriteFileOrDie(other, "other");
+  WriteFileOrDie(file_ + ".tmp", "of another program");
+  fs::create_symlink(other, file_ + ".0.tmp");
+  EXPECT_EQ(Run("export --format csv " + path_ + " " + file_).exit_code, 0);
+  EXPECT_EQ(ReadFileOrDie(file_), "a,1\n");
+  EXPECT_EQ(ReadFileOrDie(other), "other");
+  EXPECT_EQ(ReadFileOrDie(file_ + ".tmp"), "of another program");
+  EXPECT_TRUE(fs::is_symlink(file_ + ".0.tmp"));
+  EXPECT_FALSE(fs::exists(file_ + ".1.tmp"));
+  // Only the rename sees a link to a file that does not exist.
+  const std::string link = directory_.File("link");
+  fs::create_symlink(directory_.File("nowhere"), link);
+  EXPECT_EQ(Run("export --format csv " + path_ + " " + link).exit_code, 2);
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_FALSE(fs::exists(link + ".0.tmp"));
+}
+
+TEST_F(ImportTest, DumpsRefuseNewlinesInNamesOfFamilies) {
+  Write({{"default", {}}, {"a\nb", {{"k", "v"}}}});
+  for (const std::string format : {"mdb", "db"}) {
+    for (const std::string family : {"", "--family 'a\nb' "}) {
+      const ToolResult refused = Run("export --format " + format + " " + family + path_);
+      EXPECT_EQ(refused.exit_code, 2) << family;
+      EXPECT_TRUE(Has(refused.error, "no place for a newline")) << refused.error;
+    }
+    EXPECT_EQ(Run("export --format " + format + " --family default " + path_).exit_code, 0);
+  }
+}
+
 TEST_F(ImportTest, BrokenRecordsStopOrAreSkipped) {
   WriteFileOrDie(file_, "a,1\nb,2\nbroken\nc,3\nalso,broken,!\nd,4\n");
   const ToolResult stopped = Run("import --format csv " + target_ + " " + file_);
@@ -136,6 +168,71 @@ TEST_F(ImportTest, OnlyTheSameFileIsResumed) {
   WriteFileOrDie(target_ + ".import", "{}");
   EXPECT_EQ(Run("import --format csv --resume " + target_ + " " + file_).exit_code, 2);
   EXPECT_EQ(Run("import --format csv " + target_ + " " + file_).exit_code, 0);
+}
+
+// The state of a database that was replaced would skip the first records.
+TEST_F(ImportTest, OnlyTheSameDatabaseIsResumed) {
+  const std::string state = target_ + ".import";
+  const std::string import = "import --format csv " + target_ + " " + file_;
+  const std::string resume = "import --format csv --resume " + target_ + " " + file_;
+  WriteFileOrDie(file_, "a,1\nb,2\nbroken\n");
+  ASSERT_EQ(Run(import).exit_code, 2);
+  const std::string saved = ReadFileOrDie(state);
+  ASSERT_EQ(Run("destroy --yes " + target_).exit_code, 0);
+  EXPECT_FALSE(fs::exists(state));
+  EXPECT_EQ(Run(resume).exit_code, 2);
+  EXPECT_FALSE(fs::exists(target_)) << "--resume creates no database";
+  ASSERT_EQ(Run("put --create " + target_ + " other 1").exit_code, 0);
+  WriteFileOrDie(state, saved);
+  const ToolResult replaced = Run(resume);
+  EXPECT_EQ(replaced.exit_code, 2);
+  EXPECT_TRUE(Has(replaced.error, "another database")) << replaced.error;
+  const std::string backups = directory_.File("backups");
+  ASSERT_EQ(Run("backup " + target_ + " " + backups).exit_code, 0);
+  ASSERT_EQ(Run("restore " + backups + " " + target_).exit_code, 0);
+  EXPECT_FALSE(fs::exists(state));
+  // A pipe saves no state, and takes away the one of the import before it.
+  ASSERT_EQ(Run(import).exit_code, 2);
+  ASSERT_TRUE(fs::exists(state));
+  EXPECT_EQ(RunCommand("echo broken | " + std::string(BRAIDDB_TOOL) + " import --format csv " + target_).exit_code, 2);
+  EXPECT_FALSE(fs::exists(state));
+}
+
+TEST_F(ImportTest, ARecordThatCannotBeWrittenIsReadAgain) {
+  const auto text = [](const std::string& family) {
+    return "{\"key\":\"a\",\"value\":\"1\"}\n{\"family\":\"" + family +
+           "\",\"key\":\"b\",\"value\":\"2\"}\n{\"key\":\"c\",\"value\":\"3\"}\n";
+  };
+  WriteFileOrDie(file_, text(std::string(70'000, 'f')));
+  EXPECT_EQ(Run("import --format jsonl " + target_ + " " + file_).exit_code, 2);
+  EXPECT_EQ(Run("import --format jsonl --resume " + target_ + " " + file_).exit_code, 2);
+  WriteFileOrDie(file_, text("short"));
+  EXPECT_EQ(Run("import --format jsonl --resume " + target_ + " " + file_).exit_code, 0);
+  EXPECT_TRUE(Read(target_) == (std::map<std::string, Data>{{"default", {{"a", "1"}, {"c", "3"}}}, {"short", {{"b", "2"}}}}));
+}
+
+TEST_F(ImportTest, ADumpThatEndedEarlyGoesOn) {
+  const std::string begin = "VERSION=3\nformat=bytevalue\ntype=btree\nHEADER=END\n 6b31\n 7631\n 6b32\n";
+  const std::string import = "import --format mdb " + target_ + " " + file_;
+  WriteFileOrDie(file_, begin);
+  EXPECT_EQ(Run(import).exit_code, 2);
+  WriteFileOrDie(file_, begin + " 76");
+  EXPECT_EQ(Run(import + " --resume").exit_code, 2);
+  WriteFileOrDie(file_, begin + " 7632\n 6b33\n 7633\nDATA=END\n");
+  EXPECT_EQ(Run(import + " --resume").exit_code, 0);
+  EXPECT_EQ(Read(target_)["default"], (Data{{"k1", "v1"}, {"k2", "v2"}, {"k3", "v3"}}));
+}
+
+TEST_F(ImportTest, OnlyTheSameArgumentsAreResumed) {
+  WriteFileOrDie(file_, "61,31\nbroken\n");
+  ASSERT_EQ(Run("import --format csv " + target_ + " " + file_).exit_code, 2);
+  for (const std::string other : {"--format tsv", "--format csv --hex", "--format csv --family f"}) {
+    const ToolResult refused = Run("import --resume " + other + " " + target_ + " " + file_);
+    EXPECT_EQ(refused.exit_code, 2) << other;
+    EXPECT_TRUE(Has(refused.error, "the stopped import had another format")) << refused.error;
+  }
+  WriteFileOrDie(file_, "61,31\n62,32\n");
+  EXPECT_EQ(Run("import --resume --format csv " + target_ + " " + file_).exit_code, 0);
 }
 
 TEST_F(ImportTest, TheLastOfEqualKeysWins) {

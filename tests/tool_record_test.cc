@@ -8,6 +8,7 @@
 #include "tests/support/db_test_util.h"
 #include "tests/support/hostile_data.h"
 #include "tools/formats/line_reader.h"
+#include "tools/stores/cursor_reader.h"
 
 namespace braiddb::test {
 namespace {
@@ -193,6 +194,90 @@ TEST(RecordTest, SavedPositionsGoOn) {
     EXPECT_FALSE(ReaderOf(RecordFormat::kCsv, "a,b\n")->RestoreState(wrong).ok()) << wrong;
   for (const char* wrong : {"0 0\n", "0 0\nsb", "0 0\nsb9:x", "0 0\nsbx:", "0 0\nsb99999999999:x"})
     EXPECT_FALSE(ReaderOf(RecordFormat::kMdbDump, broken)->RestoreState(wrong).ok()) << wrong;
+}
+
+// A dump that ends early, at each byte: the rest is read once the dump is complete.
+TEST(RecordTest, CutDumpsGoOn) {
+  const std::string text = Written(RecordFormat::kMdbDump, {{"default", {{"k1", "v1"}, {"k2", "v2"}}}, {"other", {{"a", "1"}}}});
+  const std::string expected = "k1=v1 k2=v2 a=1 ";
+  for (size_t cut = 0; cut < text.size(); ++cut) {
+    std::string records;
+    Record record;
+    const auto reader = ReaderOf(RecordFormat::kMdbDump, std::string_view(text).substr(0, cut));
+    Result result;
+    while ((result = reader->Next(&record)) == Result::kRecord) records += record.key + "=" + record.value + " ";
+    ASSERT_NE(result, Result::kBroken) << cut;
+    const auto second = ReaderOf(RecordFormat::kMdbDump, text);
+    ASSERT_OK(second->RestoreState(reader->SaveState()));
+    while ((result = second->Next(&record)) == Result::kRecord) records += record.key + "=" + record.value + " ";
+    ASSERT_EQ(result, Result::kEnd) << cut << second->error();
+    ASSERT_EQ(records, expected) << cut;
+  }
+}
+
+TEST(RecordTest, RecordsThatAreGivenBackAreReadAgain) {
+  for (const RecordFormat format : kFormats) {
+    const std::string text = Written(format, {{"default", {{"a", "1"}, {"b", "2"}}}});
+    const auto reader = ReaderOf(format, text);
+    Record record;
+    ASSERT_EQ(reader->Next(&record), Result::kRecord);
+    ASSERT_EQ(reader->Next(&record), Result::kRecord);
+    reader->GiveBack();
+    const auto second = ReaderOf(format, text);
+    ASSERT_OK(second->RestoreState(reader->SaveState()));
+    ASSERT_EQ(second->Next(&record), Result::kRecord) << second->error();
+    EXPECT_EQ(record.key, "b");
+    EXPECT_EQ(second->Next(&record), Result::kEnd);
+  }
+}
+
+// A store of two families with the keys a, b and c. The move behind entry `fails_at` fails, and so does the first move of a family
+// if `fails_at` is 4 times its number.
+class FailingStore final : public tools::CursorReader {
+ public:
+  explicit FailingStore(size_t fails_at) : CursorReader({"one", "two"}), fails_at_(fails_at) {}
+
+ protected:
+  Status Seek(size_t family, Slice key) override {
+    family_ = family;
+    for (at_ = 0; at_ < 3 && key > Slice(keys_[at_]);) ++at_;
+    return Moved(key.empty());
+  }
+  Status Next() override {
+    ++at_;
+    return Moved(true);
+  }
+  bool Current(Slice* key, Slice* value) const override {
+    if (at_ == 3) return false;
+    *key = *value = keys_[at_];
+    return true;
+  }
+
+ private:
+  Status Moved(bool may_fail) const {
+    return may_fail && family_ * 4 + at_ == fails_at_ ? Status::IOError("a bad block") : Status::OK();
+  }
+
+  const std::string keys_[3] = {"a", "b", "c"};
+  const size_t fails_at_;
+  size_t family_ = 0;
+  size_t at_ = 0;
+};
+
+TEST(RecordTest, StoresGoOnBehindTheLastRecordThatWasRead) {
+  for (size_t fails_at = 0; fails_at < 8; ++fails_at) {
+    std::string keys;
+    Record record;
+    FailingStore reader(fails_at);
+    Result result;
+    while ((result = reader.Next(&record)) == Result::kRecord) keys += record.family + record.key + " ";
+    ASSERT_EQ(result, Result::kFailed);
+    FailingStore second(100);
+    ASSERT_OK(second.RestoreState(reader.SaveState()));
+    while ((result = second.Next(&record)) == Result::kRecord) keys += record.family + record.key + " ";
+    ASSERT_EQ(result, Result::kEnd);
+    EXPECT_EQ(keys, "onea oneb onec twoa twob twoc ") << fails_at;
+  }
 }
 
 TEST(RecordTest, LargeKeysAreBroken) {

@@ -9,6 +9,7 @@
 #include "db/temporary_place.h"
 #include "tools/child_job.h"
 #include "tools/command.h"
+#include "tools/import_state.h"
 #include "tools/output.h"
 #include "tools/session.h"
 
@@ -124,6 +125,7 @@ int RestoreOne(const std::string& directory, uint32_t id, const std::string& pat
   stored.options.region_paths.clear();
   stored.options.region_nodes.clear();
   if (status.ok()) status = engine->RestoreBackup(chosen.id, stored.options, path);
+  if (status.ok()) status = RemoveImportState(path);
   if (!status.ok()) return CannotLook(status);
   Facts facts;
   facts.Add("backup", chosen.id);

@@ -6,6 +6,7 @@
 
 #include "braiddb/db.h"
 #include "tools/command.h"
+#include "tools/import_state.h"
 
 namespace braiddb::tools {
 
@@ -28,7 +29,8 @@ int RunDestroy(const Arguments& arguments) {
     std::getline(std::cin, answer);
     if (answer != "yes") return CannotLook(Status::Aborted("nothing was removed"));
   }
-  const Status status = DB::Destroy({}, path);
+  Status status = DB::Destroy({}, path);
+  if (status.ok()) status = RemoveImportState(path);
   return status.ok() ? kSound : CannotLook(status);
 }
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+#include <filesystem>
 
 #include "tools/command.h"
 #include "tools/interrupt.h"
@@ -20,11 +21,12 @@ namespace po = boost::program_options;
 using Takes = CommandLine::Takes;
 
 constexpr size_t kWrittenAtOnce = 1 << 20;
+constexpr int kMaxTemporaryNames = 1000;
 
 // A file that is there, complete and durable, or not at all; or the standard output.
 class Output {
  public:
-  explicit Output(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {}
+  explicit Output(std::string path) : path_(std::move(path)) {}
   ~Output() {
     if (fd_ < 0 || path_.empty()) return;
     close(fd_);
@@ -39,7 +41,12 @@ class Output {
       return Status::OK();
     }
     if (FileExists(path_)) return Status::InvalidArgument(path_ + ": is there already; choose another file");
-    fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    // A file of that name may belong to another export or to another program.
+    for (int number = 0; fd_ < 0 && number < kMaxTemporaryNames; ++number) {
+      temporary_ = path_ + "." + std::to_string(number) + ".tmp";
+      fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+      if (fd_ < 0 && errno != EEXIST) break;
+    }
     return fd_ < 0 ? StatusFromErrno(errno, temporary_) : Status::OK();
   }
   Status Write(std::string* text) {
@@ -55,17 +62,26 @@ class Output {
   Status Finish() {
     if (path_.empty()) return Status::OK();
     if (fsync(fd_) != 0) return StatusFromErrno(errno, temporary_);
-    if (rename(temporary_.c_str(), path_.c_str()) != 0) return StatusFromErrno(errno, path_);
+    if (!RenameToNew()) return StatusFromErrno(errno, path_);
     close(fd_);
     fd_ = -1;
-    return Status::OK();
+    const std::string directory = std::filesystem::path(path_).parent_path();
+    return SyncDir(directory.empty() ? "." : directory);
   }
 
  private:
+  // Replaces no file. Sets errno and returns false on failure.
+  bool RenameToNew() const {
+    if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0) return true;
+    if (errno != EINVAL && errno != ENOSYS) return false;
+    // The file system has no such rename.
+    if (FileExists(path_)) return errno = EEXIST, false;
+    return rename(temporary_.c_str(), path_.c_str()) == 0;
+  }
   std::string name() const { return path_.empty() ? "standard output" : temporary_; }
 
   const std::string path_;  // empty: the standard output
-  const std::string temporary_;
+  std::string temporary_;
   int fd_ = -1;
 };
 
@@ -83,11 +99,12 @@ Status ChooseFamilies(const ExportArguments& arguments, const Session& session, 
                       std::vector<ColumnFamilyHandle*>* families) {
   if (!arguments.family.empty()) {
     families->push_back(session.Find(arguments.family));
-    return families->front() != nullptr ? Status::OK() : Status::NotFound("there is no column family '" + arguments.family + "'");
+    if (families->front() == nullptr) return Status::NotFound("there is no column family '" + arguments.family + "'");
+  } else {
+    for (const auto& family : session.families) families->push_back(family.get());
   }
-  for (const auto& family : session.families) {
-    families->push_back(family.get());
-    const bool is_dump = format == RecordFormat::kMdbDump || format == RecordFormat::kDbDump;
+  const bool is_dump = format == RecordFormat::kMdbDump || format == RecordFormat::kDbDump;
+  for (ColumnFamilyHandle* family : *families) {
     if (is_dump && family->GetName().find('\n') != std::string::npos)
       return Status::NotSupported("this format has no place for a newline in the name of a column family; use jsonl");
   }

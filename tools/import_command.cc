@@ -46,7 +46,8 @@ struct Source {
   posix::Fd fd;          // of a file
   bool is_file = false;  // that has a position
   std::string name;
-  std::string path;  // absolute
+  std::string path;      // absolute
+  std::string settings;  // ImportState::settings
   std::unique_ptr<RecordReader> reader;
   Progress::Unit unit = Progress::Unit::kEntries;
   uint64_t total = 0;
@@ -83,6 +84,8 @@ Status OpenFileSource(const ImportArguments& arguments, Source* source) {
   RecordFormat format;
   if (Status status = ChooseFormat(arguments, *source, &format); !status.ok()) return status;
   const ByteForm bytes = arguments.is_hex ? ByteForm::kHex : arguments.is_escape ? ByteForm::kEscape : ByteForm::kRaw;
+  source->settings = "format " + std::to_string(static_cast<int>(format)) + ", bytes " +
+                     std::to_string(static_cast<int>(bytes)) + ", family " + arguments.family;
   source->reader = MakeRecordReader(format, bytes, std::make_unique<LineInput>(fd));
   return Status::OK();
 }
@@ -92,6 +95,7 @@ Status OpenStoreSource(const ImportArguments& arguments, Source* source) {
   source->name = arguments.file;
   source->path = std::filesystem::canonical(arguments.file, error);
   if (error) return Status::NotFound(arguments.file + ": there is no such directory");
+  source->settings = "store " + arguments.store + ", family " + arguments.family;
   return OpenStore(arguments.store, arguments.file, arguments.library, &source->reader, &source->total);
 }
 
@@ -102,8 +106,9 @@ uint64_t OffsetOf(const std::string& state) {
 }
 
 Status Save(const ImportArguments& arguments, const Source& source, const std::string& state) {
-  ImportState saved{source.path, state, 0};
   if (source.path.empty()) return Status::OK();  // a pipe cannot be read again
+  ImportState saved{0, source.path, source.settings, state, 0};
+  if (Status status = ReadDatabaseId(arguments.database, &saved.database); !status.ok()) return status;
   if (source.is_file) {
     if (Status status = ChecksumBefore(source.fd.get(), OffsetOf(state), &saved.checksum); !status.ok()) return status;
   }
@@ -112,11 +117,18 @@ Status Save(const ImportArguments& arguments, const Source& source, const std::s
 
 Status Resume(const ImportArguments& arguments, const Source& source) {
   ImportState saved;
+  uint64_t database = 0;
   if (source.path.empty())
     return Status::InvalidArgument("--resume needs a file or a store; the standard input cannot be read again");
   if (Status status = LoadImportState(arguments.database, &saved); !status.ok()) return status;
+  if (Status status = ReadDatabaseId(arguments.database, &database); !status.ok()) return status;
+  if (database != saved.database)
+    return Status::InvalidArgument("the stopped import was into another database of this name; import without --resume");
   if (saved.source != source.path)
     return Status::InvalidArgument("the stopped import is of " + saved.source + "; import without --resume");
+  if (saved.settings != source.settings)
+    return Status::InvalidArgument(
+        "the stopped import had another format, --hex, --escape, --from or --family; give the same, or import without --resume");
   uint64_t checksum = 0;
   if (source.is_file) {
     if (Status status = ChecksumBefore(source.fd.get(), OffsetOf(saved.reader), &checksum); !status.ok()) return status;
@@ -151,8 +163,9 @@ int RunWith(const ImportArguments& arguments) {
   Session session;
   const InterruptGuard guard;
   Status status = arguments.store.empty() ? OpenFileSource(arguments, &source) : OpenStoreSource(arguments, &source);
-  if (status.ok() && arguments.resumes) status = Resume(arguments, source);
+  // The open database keeps other imports away from the state.
   if (status.ok()) status = session.Open(arguments.database, arguments.settings);
+  if (status.ok()) status = arguments.resumes ? Resume(arguments, source) : RemoveImportState(arguments.database);
   if (!status.ok()) return CannotLook(status);
   session.family = arguments.family;
   ImportJob job;
@@ -189,7 +202,7 @@ int Parse(CommandLine* line, const Arguments& given, ImportArguments* arguments)
   if (!line->Parse(given, &exit_code)) return exit_code == kSound ? -1 : exit_code;
   arguments->database = line->Positional(0);
   if (line->values().size() > 1) arguments->file = line->Positional(1);
-  arguments->settings.access = Access::kCreate;
+  arguments->settings.access = arguments->resumes ? Access::kWrite : Access::kCreate;
   if (!arguments->l1.empty() && !ParseL1(arguments->l1, &arguments->settings.l1))
     return line->Refuse("--l1 is neither braided_skiplist nor nv_tree nor sorted_runs");
   return kSound;

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "pmem/database_file.h"
 #include "tools/bytes.h"
 #include "util/file.h"
 
@@ -30,6 +31,17 @@ std::string Hex(std::string_view bytes) {
   return text;
 }
 
+bool TakeNumber(const Json& json, const char* name, uint64_t* number) {
+  if (!json.is_object() || !json.contains(name) || !json[name].is_number_unsigned()) return false;
+  *number = json[name].get<uint64_t>();
+  return true;
+}
+
+bool TakeBytes(const Json& json, const char* name, std::string* bytes) {
+  return json.is_object() && json.contains(name) && json[name].is_string() &&
+         DecodeHex(json[name].get_ref<const std::string&>(), bytes);
+}
+
 }  // namespace
 
 std::string ImportStatePath(const std::string& database) {
@@ -39,7 +51,11 @@ std::string ImportStatePath(const std::string& database) {
 }
 
 Status SaveImportState(const std::string& database, const ImportState& state) {
-  const Json json{{"source", Hex(state.source)}, {"reader", Hex(state.reader)}, {"checksum", state.checksum}};
+  const Json json{{"database", state.database},
+                  {"source", Hex(state.source)},
+                  {"settings", Hex(state.settings)},
+                  {"reader", Hex(state.reader)},
+                  {"checksum", state.checksum}};
   return WriteSmallFile(ImportStatePath(database), json.dump() + "\n");
 }
 
@@ -49,18 +65,22 @@ Status LoadImportState(const std::string& database, ImportState* state) {
   std::string text;
   if (Status status = ReadSmallFile(path, kMaxStateFile, &text); !status.ok()) return status;
   const Json json = Json::parse(text, nullptr, false);
-  const Status damaged = Status::Corruption(path + ": is damaged; import without --resume");
-  if (!json.is_object() || !json.contains("source") || !json["source"].is_string() || !json.contains("reader") ||
-      !json["reader"].is_string() || !json.contains("checksum") || !json["checksum"].is_number_unsigned())
-    return damaged;
-  if (!DecodeHex(json["source"].get_ref<const std::string&>(), &state->source) ||
-      !DecodeHex(json["reader"].get_ref<const std::string&>(), &state->reader))
-    return damaged;
-  state->checksum = json["checksum"].get<uint64_t>();
-  return Status::OK();
+  if (TakeNumber(json, "database", &state->database) && TakeBytes(json, "source", &state->source) &&
+      TakeBytes(json, "settings", &state->settings) && TakeBytes(json, "reader", &state->reader) &&
+      TakeNumber(json, "checksum", &state->checksum))
+    return Status::OK();
+  return Status::Corruption(path + ": is damaged; import without --resume");
 }
 
 Status RemoveImportState(const std::string& database) { return RemoveFile(ImportStatePath(database)); }
+
+Status ReadDatabaseId(const std::string& database, uint64_t* id) {
+  DatabaseFile file;
+  DatabaseFile::State state;
+  if (Status status = DatabaseFile::Read(database, &state, &file); !status.ok()) return status;
+  *id = file.database_id;
+  return state == DatabaseFile::State::kWhole ? Status::OK() : Status::NotFound(database + ": there is no complete database");
+}
 
 Status ChecksumBefore(int fd, uint64_t offset, uint64_t* checksum) {
   std::string bytes(std::min(offset, kCheckedBytes), '\0');

@@ -52,6 +52,7 @@ class ImportRun {
       if (result == Result::kFailed) status = Named(job_.reader->status().message());
       if (result == Result::kBroken) status = Skip();
       if (result == Result::kRecord) status = Add(record);
+      if (result == Result::kRecord && !status.ok()) job_.reader->GiveBack();
       if (!status.ok()) return status;
       progress_.Update(job_.reader->Done());
     }

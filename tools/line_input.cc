@@ -57,6 +57,7 @@ bool LineInput::Next(std::string_view* line) {
   rest_.remove_prefix(line->size() + (has_newline ? 1 : 0));
   offset_ += line->size() + (has_newline ? 1 : 0);
   ++lines_;
+  is_cut_ = !has_newline;
   return true;
 }
 

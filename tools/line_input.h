@@ -22,6 +22,8 @@ class LineInput {
   // Sets *line to the next line without its newline. It is valid until the next call. Returns false at the end and after an
   // error.
   bool Next(std::string_view* line);
+  // Whether the input ended in the last line, which has no newline.
+  bool is_cut() const { return is_cut_; }
   const Status& status() const { return status_; }
   // Of the input behind the last line.
   uint64_t offset() const { return offset_; }
@@ -38,6 +40,7 @@ class LineInput {
   uint64_t offset_ = 0;
   uint64_t lines_ = 0;
   bool is_at_end_ = false;
+  bool is_cut_ = false;
   Status status_;
 };
 

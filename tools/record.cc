@@ -5,13 +5,14 @@
 namespace braiddb::tools {
 
 RecordReader::Result RecordReader::Next(Record* record) {
-  is_broken_ = false;
   const Result result = ReadNext(record);
+  is_taken_ = result == Result::kEnd;
   if (result != Result::kRecord) return result;
   if (record->key.size() > kMaxKeySize)
     return Broken("the key has " + std::to_string(record->key.size()) + " bytes; at most 65536 are possible", *record);
   if (record->value.size() > kMaxValueSize)
     return Broken("the value has " + std::to_string(record->value.size()) + " bytes; at most 1 GiB is possible", *record);
+  is_taken_ = true;
   return result;
 }
 

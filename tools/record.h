@@ -46,6 +46,8 @@ class RecordReader {
   virtual ~RecordReader() = default;
   // A key or value above the limits of db.h is broken.
   Result Next(Record* record);
+  // Gives the record of the last call back, as one that could not be written: SaveState is the point before it.
+  void GiveBack() { is_taken_ = false; }
 
   // After kBroken: what is wrong, and the text of the record as the source has it; as a JSON line if the source is no text or the
   // record is too large.
@@ -57,17 +59,16 @@ class RecordReader {
   virtual std::string Position() const = 0;
   // Amount of the source that has been read: bytes of a file, entries of a store.
   virtual uint64_t Done() const = 0;
-  // A point between records from which another reader of the same source can go on: before the record of the last call if that
-  // was broken, otherwise behind it. May hold any bytes.
+  // A point between records from which another reader of the same source can go on: behind the record of the last call, or
+  // before it if that call failed, or if the record was broken or given back. May hold any bytes.
   virtual std::string SaveState() const = 0;
   virtual Status RestoreState(std::string_view state) = 0;
 
  protected:
   virtual Result ReadNext(Record* record) = 0;
-  // Whether the last record was broken.
-  bool is_broken() const { return is_broken_; }
+  // Whether SaveState is the point behind the last record.
+  bool is_taken() const { return is_taken_; }
   Result Broken(std::string error, std::string_view text = {}) {
-    is_broken_ = true;
     error_ = std::move(error);
     broken_text_ = text;
     return Result::kBroken;
@@ -80,7 +81,7 @@ class RecordReader {
   }
 
  private:
-  bool is_broken_ = false;
+  bool is_taken_ = true;
   std::string error_;
   std::string broken_text_;
   Status status_;

@@ -67,14 +67,19 @@ class CsvReader final : public LineReader {
     return *at >= text->size() || (*text)[*at] == ',' || (Broken("there is text behind the quote that closes a field"), false);
   }
 
+  // A quote stays open too if the input cannot be read.
+  Result BrokenOrFailed(std::string_view text) {
+    return input()->status().ok() ? Broken(error(), text) : Failed(input()->status());
+  }
+
   Result Quoted(std::string_view line, Record* record) {
     std::string text(line);
     std::string key;
     std::string value;
     size_t at = 0;
-    if (!TakeField(&text, &at, &key)) return Broken(error(), text);
+    if (!TakeField(&text, &at, &key)) return BrokenOrFailed(text);
     if (at >= text.size()) return Broken("there is no comma; a record has a key and a value", text);
-    if (!TakeField(&text, &++at, &value)) return Broken(error(), text);
+    if (!TakeField(&text, &++at, &value)) return BrokenOrFailed(text);
     if (at < text.size()) return Broken("there are more than two fields", text);
     return Take(key, value, text, record);
   }

@@ -42,9 +42,9 @@ class DumpReader final : public LineReader {
     std::string_view line;
     Result result = Result::kEnd;
     for (;;) {
+      was_in_section_ = in_section_;
       if (!NextLine(&line, &result)) {
-        if (result == Result::kEnd && in_section_) return Failed(Status::InvalidArgument("the dump ends without DATA=END"));
-        return result;
+        return result == Result::kEnd && in_section_ ? EndsEarly() : result;
       }
       if (!in_section_) {
         if (line.empty()) continue;
@@ -54,13 +54,14 @@ class DumpReader final : public LineReader {
       if (line != "DATA=END") break;
       in_section_ = false;
     }
-    return ReadPair(line, record);
+    return input()->is_cut() ? EndsEarly() : ReadPair(line, record);
   }
 
  protected:
   std::string SaveFormat() const override {
-    return std::string(in_section_ || is_broken() ? "s" : "-") + (is_print_ ? "p" : "b") + std::to_string(database_.size()) +
-           ":" + database_ + (last_key_ ? "k" + *last_key_ : "");
+    const std::optional<std::string>& key = is_taken() ? last_key_ : before_key_;
+    return std::string((is_taken() ? in_section_ : was_in_section_) ? "s" : "-") + (is_print_ ? "p" : "b") +
+           std::to_string(database_.size()) + ":" + database_ + (key ? "k" + *key : "");
   }
   Status RestoreFormat(std::string_view state) override {
     const Status damaged = Status::InvalidArgument("the saved position is damaged");
@@ -74,7 +75,7 @@ class DumpReader final : public LineReader {
     is_print_ = state[1] == 'p';
     database_ = state.substr(colon + 1, size);
     const std::string_view rest = state.substr(colon + 1 + size);
-    last_key_ = rest.empty() ? std::nullopt : std::optional<std::string>(rest.substr(1));
+    before_key_ = last_key_ = rest.empty() ? std::nullopt : std::optional<std::string>(rest.substr(1));
     return Status::OK();
   }
 
@@ -83,6 +84,7 @@ class DumpReader final : public LineReader {
   bool ReadHeader(std::string_view line, Result* result) {
     is_print_ = false;
     database_.clear();
+    before_key_.reset();
     last_key_.reset();
     const auto fail = [&](const std::string& why) {
       *result = Failed(Status::InvalidArgument("line " + std::to_string(input()->lines()) + ": " + why));
@@ -91,6 +93,7 @@ class DumpReader final : public LineReader {
     if (line != "VERSION=3") return fail("a dump of LMDB or Berkeley DB begins with VERSION=3");
     for (;;) {
       if (!NextLineOfRecord(&line, result)) return *result == Result::kFailed ? false : fail("the header has no HEADER=END");
+      if (input()->is_cut()) return fail("the dump ends in a line of the header");
       if (line == "HEADER=END") break;
       const size_t equals = line.find('=');
       if (equals == std::string_view::npos) return fail("a line of the header has no '='");
@@ -117,12 +120,16 @@ class DumpReader final : public LineReader {
     return is_print_ ? DecodePrint(line, bytes) : DecodeHex(line, bytes);
   }
 
+  // A line without a newline may be a part of the line that was dumped.
+  Result EndsEarly() { return Failed(Status::InvalidArgument("the dump ends without DATA=END")); }
+
   Result ReadPair(std::string_view line, Record* record) {
     std::string text(line);
+    before_key_ = last_key_;
     const bool has_key = Decode(line, &record->key);
     Result result = Result::kEnd;
-    if (!NextLineOfRecord(&line, &result))
-      return result == Result::kFailed ? result : Failed(Status::InvalidArgument("the dump ends without DATA=END"));
+    if (!NextLineOfRecord(&line, &result)) return result == Result::kFailed ? result : EndsEarly();
+    if (input()->is_cut()) return EndsEarly();
     if (line == "DATA=END") {
       in_section_ = false;
       return Broken("there is a key without a value", text);
@@ -139,9 +146,11 @@ class DumpReader final : public LineReader {
   }
 
   bool in_section_ = false;
+  bool was_in_section_ = false;  // at the start of the last record
   bool is_print_ = false;
   std::string database_;
   std::optional<std::string> last_key_;
+  std::optional<std::string> before_key_;  // of the record before the last one
 };
 
 class DumpWriter final : public RecordWriter {

@@ -31,8 +31,8 @@ constexpr FormatName kFormats[] = {{"csv", ".csv", RecordFormat::kCsv},         
 }  // namespace
 
 std::string LineReader::SaveState() const {
-  const uint64_t offset = is_broken() ? record_offset_ : input_->offset();
-  const uint64_t lines = is_broken() ? first_line_ - 1 : input_->lines();
+  const uint64_t offset = is_taken() ? input_->offset() : record_offset_;
+  const uint64_t lines = is_taken() ? input_->lines() : first_line_ - 1;
   return std::to_string(offset) + " " + std::to_string(lines) + "\n" + SaveFormat();
 }
 
@@ -47,9 +47,8 @@ Status LineReader::RestoreState(std::string_view state) {
 
 bool LineReader::NextLine(std::string_view* line, Result* result) {
   record_offset_ = input_->offset();
-  const bool found = NextLineOfRecord(line, result);
-  first_line_ = input_->lines();
-  return found;
+  first_line_ = input_->lines() + 1;
+  return NextLineOfRecord(line, result);
 }
 
 bool LineReader::NextLineOfRecord(std::string_view* line, Result* result) {

@@ -30,7 +30,7 @@ class LineReader : public RecordReader {
  private:
   const std::unique_ptr<LineInput> input_;
   uint64_t first_line_ = 0;
-  uint64_t record_offset_ = 0;  // of the last record's start
+  uint64_t record_offset_ = 0;  // of the last record's start, or of the line that failed
 };
 
 std::unique_ptr<RecordReader> MakeCsvReader(std::unique_ptr<LineInput> input, ByteForm bytes);

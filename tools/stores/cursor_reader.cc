@@ -12,8 +12,8 @@ std::string CursorReader::Position() const {
 }
 
 std::string CursorReader::SaveState() const {
-  const bool has_key = is_broken() ? has_before_ : has_last_;
-  return std::to_string(family_) + (has_key ? " k" + (is_broken() ? before_ : last_key_) : " -");
+  const bool has_key = is_taken() ? has_last_ : has_before_;
+  return std::to_string(family_) + (has_key ? " k" + (is_taken() ? last_key_ : before_) : " -");
 }
 
 Status CursorReader::RestoreState(std::string_view state) {
@@ -36,7 +36,7 @@ Status CursorReader::RestoreState(std::string_view state) {
 RecordReader::Result CursorReader::ReadNext(Record* record) {
   Slice key;
   Slice value;
-  for (; family_ < families_.size(); ++family_, is_positioned_ = has_last_ = false) {
+  for (; family_ < families_.size(); ++family_, is_positioned_ = has_last_ = has_before_ = false) {
     const Status status = is_positioned_ ? Status::OK() : Seek(family_, {});
     if (!status.ok()) return Failed(status);
     is_positioned_ = true;
