@@ -236,6 +236,7 @@ TEST(RecordTest, RecordsThatAreGivenBackAreReadAgain) {
 class FailingStore final : public tools::CursorReader {
  public:
   explicit FailingStore(size_t fails_at) : CursorReader({"one", "two"}), fails_at_(fails_at) {}
+  using tools::RecordReader::Next;
 
  protected:
   Status Seek(size_t family, Slice key) override {
