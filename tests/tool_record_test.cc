@@ -231,8 +231,8 @@ TEST(RecordTest, RecordsThatAreGivenBackAreReadAgain) {
   }
 }
 
-// A store of two families with the keys a, b and c. The move behind entry `fails_at` fails, and so does the first move of a family
-// if `fails_at` is 4 times its number.
+// A store of two families with the keys a, b and c. The move behind entry `fails_at` fails, and so does the first move of a
+// family if `fails_at` is 4 times its number.
 class FailingStore final : public tools::CursorReader {
  public:
   explicit FailingStore(size_t fails_at) : CursorReader({"one", "two"}), fails_at_(fails_at) {}

@@ -84,8 +84,8 @@ Status OpenFileSource(const ImportArguments& arguments, Source* source) {
   RecordFormat format;
   if (Status status = ChooseFormat(arguments, *source, &format); !status.ok()) return status;
   const ByteForm bytes = arguments.is_hex ? ByteForm::kHex : arguments.is_escape ? ByteForm::kEscape : ByteForm::kRaw;
-  source->settings = "format " + std::to_string(static_cast<int>(format)) + ", bytes " +
-                     std::to_string(static_cast<int>(bytes)) + ", family " + arguments.family;
+  source->settings = "format " + std::to_string(static_cast<int>(format)) + ", bytes " + std::to_string(static_cast<int>(bytes)) +
+                     ", family " + arguments.family;
   source->reader = MakeRecordReader(format, bytes, std::make_unique<LineInput>(fd));
   return Status::OK();
 }
