@@ -11,6 +11,7 @@
 #include "backup/copy.h"
 #include "backup/sorted_file.h"
 #include "braiddb/options_file.h"
+#include "db/copied_database.h"
 #include "db/hidden_family.h"
 #include "db/no_memory.h"
 #include "util/comparator_name.h"
@@ -104,7 +105,8 @@ class BackupEngineImpl final : public BackupEngine {
 
   Status CreateBackup(DB* of, const std::string& metadata, uint32_t* id) override try {
     const std::lock_guard work_lock(work_mutex_);
-    DB* const db = of->GetRootDB();
+    DBImpl* const db = CopiedDatabase(of);
+    if (db == nullptr) return NoCopyOfForeignDatabase();
     BackupInfo info;
     if (Status status = ChooseId(&info.id); !status.ok()) return status;
     info.timestamp =

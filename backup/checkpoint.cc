@@ -1,6 +1,7 @@
 // Checkpoint: an openable copy of a database.
 #include "backup/copy.h"
 #include "braiddb/backup.h"
+#include "db/copied_database.h"
 #include "db/db_impl.h"
 #include "db/no_memory.h"
 #include "util/file.h"
@@ -56,7 +57,8 @@ Status CopyAll(const CopiedState& state, DB* to) {
 }  // namespace
 
 Status CreateCheckpoint(DB* of, const std::string& path, uint64_t* sequence, const CopyOptions& options) try {
-  DB* const db = of->GetRootDB();
+  DBImpl* const db = CopiedDatabase(of);
+  if (db == nullptr) return NoCopyOfForeignDatabase();
   if (path.empty() || FileExists(path)) return Status::InvalidArgument(path + ": is there already; choose another directory");
   std::unique_ptr<CopiedState> state;
   if (Status status = CopiedState::Take(db, &state); !status.ok()) return status;

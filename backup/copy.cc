@@ -129,14 +129,14 @@ Status CreateFamilyOfCopy(DB* copy, const ColumnFamilyOptions& options, const st
 
 // If the families before and after the snapshot are the same, they are the families at the snapshot. Otherwise the function tries
 // again.
-Status CopiedState::Take(DB* db, std::unique_ptr<CopiedState>* state) {
+Status CopiedState::Take(DBImpl* db, std::unique_ptr<CopiedState>* state) {
   for (;;) {
     std::unique_ptr<CopiedState> taken(new CopiedState(db));
     FamilyHandles behind;
-    Status status = static_cast<DBImpl*>(db)->GetAllFamilies(&taken->families_);
+    Status status = db->GetAllFamilies(&taken->families_);
     if (!status.ok()) return status;
     taken->snapshot_ = db->GetSnapshot();
-    status = static_cast<DBImpl*>(db)->GetAllFamilies(&behind);
+    status = db->GetAllFamilies(&behind);
     if (!status.ok()) return status;
     if (!AreTheSame(taken->families_, behind)) continue;
     *state = std::move(taken);

@@ -11,6 +11,8 @@
 
 namespace braiddb {
 
+class DBImpl;
+
 // Batch size of a copy, in bytes of updates.
 inline constexpr uint64_t kCopiedAtOnce = 256ull << 10;
 
@@ -42,7 +44,7 @@ Status CreateFamilyOfCopy(DB* copy, const ColumnFamilyOptions& options, const st
 // A consistent state of a database while the object exists: the column families and their content at one snapshot.
 class CopiedState {
  public:
-  static Status Take(DB* db, std::unique_ptr<CopiedState>* state);
+  static Status Take(DBImpl* db, std::unique_ptr<CopiedState>* state);
   ~CopiedState();
   CopiedState(const CopiedState&) = delete;
   CopiedState& operator=(const CopiedState&) = delete;
@@ -60,6 +62,9 @@ class CopiedState {
   const Snapshot* snapshot_ = nullptr;
   FamilyHandles families_;
 };
+
+// The error for a database of a class that is not BraidDB's.
+inline Status NoCopyOfForeignDatabase() { return Status::NotSupported("a database of a class of its own cannot be copied"); }
 
 // Write options for copies: writes become durable when the copy is closed.
 inline WriteOptions CopyWrites() {

@@ -190,9 +190,9 @@ TEST_F(ServeTest, AccessIsRefused) {
   const auto source = OpenSource();
   ASSERT_NE(source, nullptr);
   const Service open(source.get(), {});
-  for (const char* host : {"localhost", "localhost:9180", "127.0.0.1:1", "[::1]", "[::1]:80"})
+  for (const char* host : {"localhost", "LocalHost:9180", "127.0.0.1:1", "127.0.0.2:80", "[::1]", "[::1]:80"})
     EXPECT_EQ(Ask(open, "/metrics", std::string("Host: ") + host + "\r\n").status, 200) << host;
-  for (const char* host : {"example.com", "localhost.example.com:80", "127.0.0.1.example.com", "[::2]:80"})
+  for (const char* host : {"example.com", "localhost.example.com:80", "127.0.0.1.example.com", "127.1", "128.0.0.1", "[::2]:80"})
     EXPECT_EQ(Ask(open, "/metrics", std::string("Host: ") + host + "\r\n").status, 421) << host;
 
   tools::ServiceOptions options;
@@ -209,6 +209,7 @@ TEST_F(ServeTest, AccessIsRefused) {
   }
   const std::string right = "Host: db.example.com\r\nAuthorization: Bearer 0123456789abcdef\r\n";
   EXPECT_EQ(Ask(closed, "/metrics", right).status, 200);
+  EXPECT_EQ(Ask(closed, "/metrics", "Host: a\r\nAuthorization: bearer 0123456789abcdef\r\n").status, 200);
   EXPECT_EQ(Ask(closed, "/api/keys.json", right).status, 403) << "--no-data";
   EXPECT_EQ(Ask(closed, "/api/ranges.json", right).status, 403) << "--no-data";
 }

@@ -127,6 +127,14 @@ TEST_F(VerbTest, ReadsGoOnBesideAProgram) {
   ASSERT_OK(db->Put({}, "key", "later"));
   EXPECT_EQ(Run("get --secondary " + copy + " " + path_ + " key").out, "later\n");
   EXPECT_EQ(Run("export --format csv --secondary " + copy + " " + path_).out, "key,later\n");
+  const std::string checkpoint = directory_.File("checkpoint");
+  const std::string backups = directory_.File("backups");
+  const std::string restored = directory_.File("restored");
+  EXPECT_EQ(Run("checkpoint --secondary " + copy + " " + path_ + " " + checkpoint).exit_code, 0);
+  EXPECT_EQ(Run("get " + checkpoint + " key").out, "later\n");
+  EXPECT_EQ(JsonOf("backup --json --secondary " + copy + " " + path_ + " " + backups)["keys"], 1);
+  EXPECT_EQ(Run("restore " + backups + " " + restored).exit_code, 0);
+  EXPECT_EQ(Run("get " + restored + " key").out, "later\n");
   EXPECT_EQ(Run("put " + path_ + " key value").exit_code, 2);
 }
 
@@ -169,6 +177,15 @@ TEST_F(VerbTest, FamiliesAreCreatedUsedAndDropped) {
   EXPECT_EQ(Run("scan --family other " + path_).exit_code, 2);
 }
 
+TEST_F(VerbTest, FamiliesWithAnyNameAreInJson) {
+  {
+    auto db = OpenOrFail(TinyOptions(1), path_);
+    std::unique_ptr<ColumnFamilyHandle> family;
+    ASSERT_OK(db->CreateColumnFamily({}, "other \xff", &family));
+  }
+  EXPECT_EQ(JsonOf("stat --json --family \"$(printf 'other \\377')\" " + path_)["column_family_hex"], "6f7468657220ff");
+}
+
 // A database that was killed has updates that were not flushed.
 TEST_F(VerbTest, LogPrintsUpdates) {
   EXPECT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
@@ -207,6 +224,90 @@ TEST_F(VerbTest, CopiesAreMade) {
   EXPECT_EQ(Run("destroy --yes " + copy).exit_code, 0);
   EXPECT_FALSE(fs::exists(copy));
   EXPECT_EQ(Run("destroy --yes " + copy).exit_code, 2);
+}
+
+// A removal that was interrupted is finished. A place that cannot be reached is an error.
+TEST_F(VerbTest, DestroyFinishesAndRefuses) {
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  fs::rename(path_ + "/DATABASE", path_ + "/DESTROYING");
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    if (entry.is_directory()) fs::remove_all(entry.path());
+  }
+  EXPECT_EQ(Run("destroy --yes " + path_).exit_code, 0);
+  EXPECT_FALSE(fs::exists(path_));
+  const std::string loop = directory_.File("loop");
+  fs::create_symlink(loop, loop);
+  EXPECT_EQ(Run("destroy --yes " + loop).exit_code, 2);
+}
+
+TEST_F(VerbTest, PlacesThatCannotBeReadAreErrors) {
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  const std::string loop = directory_.File("loop");
+  fs::create_symlink(loop, loop);
+  const std::string long_name = directory_.File(std::string(5000, 'x'));
+  for (const std::string& arguments : {"put " + path_ + " a --value-file " + directory_.path(), "restore --list " + loop,
+                                       "restore --list " + long_name, "restore " + loop + " " + directory_.File("new"),
+                                       "checkpoint " + path_ + " " + long_name, "backup " + path_ + " " + long_name}) {
+    const ToolResult result = Run(arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments;
+    EXPECT_TRUE(Has(result.error, "braiddb: ")) << result.error;
+  }
+  EXPECT_EQ(Run("get " + path_ + " a").out, "1\n");
+}
+
+TEST_F(VerbTest, LostOutputIsAnError) {
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  const std::string backups = directory_.File("backups");
+  ASSERT_EQ(Run("backup " + path_ + " " + backups).exit_code, 0);
+  WriteFileOrDie(directory_.File("script"), "scan\n");
+  for (const std::string& arguments : {"check " + path_, "dump " + path_, "get " + path_ + " a", "top --once " + path_,
+                                       "restore --list " + backups, std::string("--help"), std::string("get --help"),
+                                       "shell " + path_ + " <" + directory_.File("script"), "backup " + path_ + " " + backups}) {
+    const ToolResult result = Run(arguments + " >/dev/full");
+    EXPECT_EQ(result.exit_code, 2) << arguments;
+    EXPECT_TRUE(Has(result.error, "the output cannot be written")) << result.error;
+  }
+}
+
+// Without --id a restore takes the newest backup, or none.
+TEST_F(VerbTest, DamagedNewestBackupIsNotPassedOver) {
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  const std::string backups = directory_.File("backups");
+  const std::string restored = directory_.File("restored");
+  ASSERT_EQ(Run("backup " + path_ + " " + backups).exit_code, 0);
+  ASSERT_EQ(Run("backup " + path_ + " " + backups).exit_code, 0);
+  fs::resize_file(backups + "/2.backup", 10);
+  const ToolResult result = Run("restore " + backups + " " + restored);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(Has(result.error, "the newest backup, 2, is damaged")) << result.error;
+  EXPECT_FALSE(fs::exists(restored));
+  EXPECT_EQ(Run("restore --id 0 " + backups + " " + restored).exit_code, 2);
+  EXPECT_EQ(Run("restore --id 1 " + backups + " " + restored).exit_code, 0);
+}
+
+// A backup and its database must not lie in one another, and a directory of other things gets no lock file.
+TEST_F(VerbTest, WrongPlacesOfBackupsAreRefused) {
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  const std::string backups = directory_.File("backups");
+  ASSERT_EQ(Run("backup " + path_ + " " + backups).exit_code, 0);
+  EXPECT_EQ(Run("backup " + path_ + " " + path_).exit_code, 2);
+  EXPECT_EQ(Run("backup " + path_ + " " + path_ + "/backups").exit_code, 2);
+  EXPECT_EQ(Run("restore " + backups + " " + backups).exit_code, 2);
+  EXPECT_EQ(Run("restore " + backups + " " + directory_.path()).exit_code, 2);
+  EXPECT_EQ(Run("restore --list " + path_).exit_code, 2);
+  EXPECT_EQ(Run("restore " + path_ + " " + directory_.File("new")).exit_code, 2);
+  EXPECT_FALSE(fs::exists(path_ + "/BACKUP_LOCK"));
+  EXPECT_TRUE(Has(Run("restore --list " + backups).out, "backup 1: 1 keys"));
+}
+
+TEST_F(VerbTest, ControlCharactersAreEscaped) {
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  const std::string backups = directory_.File("backups");
+  ASSERT_EQ(Run("backup --metadata \"$(printf 'x\\033[2J')\" " + path_ + " " + backups).exit_code, 0);
+  const std::string list = Run("restore --list " + backups).out;
+  EXPECT_TRUE(Has(list, "x%1B[2J\n")) << list;
+  const std::string error = Run("get " + path_ + " \"$(printf '\\033[2J')\"").error;
+  EXPECT_TRUE(Has(error, "there is no key '%1B[2J'")) << error;
 }
 
 TEST_F(VerbTest, ProgressHasRateAndTimeLeft) {
@@ -317,6 +418,7 @@ TEST_F(VerbTest, ShellCompletesVerbsOptionsAndFamilies) {
   EXPECT_EQ(tools::CompleteLine(session, "use "), (Words{"default", "other"}));
   EXPECT_EQ(tools::CompleteLine(session, "get a --family o"), Words{"other"});
   EXPECT_EQ(tools::CompleteLine(session, "get 'a"), Words{});
+  EXPECT_EQ(tools::CompleteLine(session, "# x"), Words{});
   EXPECT_GT(tools::CompleteLine(session, "").size(), 15u);
 }
 

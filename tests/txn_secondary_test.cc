@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "braiddb/backup.h"
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
@@ -152,6 +153,37 @@ TEST_F(SecondaryTest, FollowsFamiliesAndSurvivesThePrimarysDeath) {
   ASSERT_OK(secondary->TryCatchUpWithPrimary());
   EXPECT_TRUE(get(NumberedKey(1)).starts_with("NotFound"));
   handles.clear();
+}
+
+// Copies hold what the secondary shows, also of families, and not what the primary has written since.
+TEST_F(SecondaryTest, IsCopied) {
+  Fill(options_, 10);
+  std::vector<Handle> handles, own;
+  std::unique_ptr<DB> secondary, primary;
+  ASSERT_OK(DB::Open(options_, path_, &primary));
+  Handle family;
+  ASSERT_OK(primary->CreateColumnFamily(ColumnFamilyOptions(options_), "one", &family));
+  ASSERT_OK(primary->Put({}, family.get(), "key", "value"));
+  const std::vector<ColumnFamilyDescriptor> one{{"one", ColumnFamilyOptions(options_)}};
+  ASSERT_OK(DB::OpenAsSecondary(options_, path_, secondary_path_, one, &handles, &secondary));
+  ASSERT_OK(primary->Put({}, family.get(), "key", "later"));
+  const std::string copies[] = {directory_.File("checkpoint"), directory_.File("restored")};
+  ASSERT_OK(CreateCheckpoint(secondary.get(), copies[0]));
+  std::unique_ptr<BackupEngine> engine;
+  ASSERT_OK(BackupEngine::Open(directory_.File("backups"), &engine));
+  ASSERT_OK(engine->CreateBackup(secondary.get()));
+  ASSERT_OK(engine->RestoreBackup(1, options_, copies[1]));
+  handles.clear();
+  family.reset();
+  for (const std::string& copy : copies) {
+    std::unique_ptr<DB> db;
+    ASSERT_OK(DB::Open(options_, copy, one, &own, &db));
+    std::string value;
+    EXPECT_OK(db->Get({}, own[0].get(), "key", &value));
+    EXPECT_EQ(value, "value");
+    EXPECT_EQ(GetOrText(db.get(), NumberedKey(7)), PatternedValue(7, 100));
+    own.clear();
+  }
 }
 
 // Batches are whole, what was deleted stays so, nothing goes back, and a write that another one knew of is there if that is.

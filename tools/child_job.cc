@@ -26,7 +26,7 @@ constexpr auto kPause = std::chrono::milliseconds(5);
   if (getppid() != parent) _exit(kCannotLook);  // the parent died before prctl
   std::signal(SIGINT, SIG_IGN);                 // the parent decides
   std::signal(SIGTERM, SIG_IGN);
-  const int exit_code = work();
+  const int exit_code = FinishOutput(work());
   std::fflush(nullptr);
   _exit(exit_code);
 }

@@ -87,6 +87,11 @@ int CannotLook(const Status& status) {
   return kCannotLook;
 }
 
+int FinishOutput(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  return CannotLook(Status::IOError("the output cannot be written"));
+}
+
 std::string BytesText(uint64_t bytes) {
   static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
   char text[32];

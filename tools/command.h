@@ -77,6 +77,9 @@ class CommandLine {
 
 // Prints on the standard error why the subcommand could not run. Returns kCannotLook.
 int CannotLook(const Status& status);
+// Writes out what is left in the buffer of the standard output. Returns `exit_code`, or kCannotLook after an error message if any
+// output was lost.
+int FinishOutput(int exit_code);
 // Formats as "1.5 MiB".
 std::string BytesText(uint64_t bytes);
 void PrintFinding(const CheckFinding& finding);

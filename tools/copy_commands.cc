@@ -12,10 +12,13 @@
 #include "tools/import_state.h"
 #include "tools/output.h"
 #include "tools/session.h"
+#include "util/file.h"
+#include "util/format.h"
 
 namespace braiddb::tools {
 namespace {
 
+namespace fs = std::filesystem;
 namespace po = boost::program_options;
 using Takes = CommandLine::Takes;
 
@@ -36,6 +39,16 @@ struct CopyArguments {
     return session->Open(path, settings);
   }
 };
+
+// Whether `path` is the directory `outer` or lies in it. `path` may be missing.
+bool LiesIn(const std::string& path, const std::string& outer) {
+  std::error_code error;
+  for (fs::path at = fs::weakly_canonical(fs::absolute(path, error), error); !at.empty(); at = at.parent_path()) {
+    if (fs::equivalent(at, outer, error)) return true;
+    if (at == at.parent_path()) break;
+  }
+  return false;
+}
 
 Style StyleOf(bool as_json) { return {as_json ? OutputForm::kJson : OutputForm::kRaw, ByteForm::kRaw}; }
 
@@ -88,6 +101,15 @@ int MakeCheckpoint(const CopyArguments& arguments, const std::string& database, 
   return kSound;
 }
 
+// Checks that there are backups in the directory, because an open of the engine leaves a lock file.
+Status CheckHoldsBackups(const std::string& directory) {
+  std::vector<std::string> names;
+  if (Status status = ListDir(directory, &names); !status.ok()) return status;
+  const bool is_found = std::any_of(names.begin(), names.end(),
+                                    [](const std::string& name) { return name == "BACKUP_LOCK" || name.ends_with(".backup"); });
+  return is_found ? Status::OK() : Status::NotFound(directory + ": there are no backups");
+}
+
 int ListBackups(const std::string& directory, bool as_json) {
   std::unique_ptr<BackupEngine> engine;
   if (Status status = BackupEngine::Open(directory, &engine); !status.ok()) return CannotLook(status);
@@ -103,7 +125,7 @@ int ListBackups(const std::string& directory, bool as_json) {
       facts.Print(StyleOf(true));
     } else {
       std::printf("backup %" PRIu32 ": %" PRIu64 " keys, %s, sequence %" PRIu64 ", %" PRId64 " s since 1970 %s\n", info.id,
-                  info.keys, BytesText(info.size).c_str(), info.sequence, info.timestamp, info.metadata.c_str());
+                  info.keys, BytesText(info.size).c_str(), info.sequence, info.timestamp, Escaped(info.metadata).c_str());
     }
   }
   const std::vector<uint32_t> damaged = engine->GetDamagedBackups();
@@ -119,6 +141,10 @@ int RestoreOne(const std::string& directory, uint32_t id, const std::string& pat
   for (const BackupInfo& info : engine->GetBackupInfo()) {
     if (id == 0 || info.id == id) chosen = info;
   }
+  const std::vector<uint32_t> damaged = engine->GetDamagedBackups();
+  if (id == 0 && !damaged.empty() && damaged.back() > chosen.id)
+    return CannotLook(
+        Status::Corruption("the newest backup, " + std::to_string(damaged.back()) + ", is damaged; choose by --id"));
   if (chosen.id == 0) return CannotLook(Status::NotFound(directory + ": there is no such backup; --list lists them"));
   LoadedOptions stored;
   Status status = OptionsFromText(chosen.options, &stored, true);
@@ -147,6 +173,7 @@ int RunBackup(const Arguments& given) {
   if (!line.Parse(given, &exit_code)) return exit_code;
   const std::string database = line.Positional(0);
   const std::string directory = line.Positional(1);
+  if (LiesIn(directory, database)) return line.Refuse("the backups must not lie in the directory of the database");
   const uint64_t before = BytesOnDisk(directory.c_str());
   return ChildJob{"backing up", [&] { return MakeBackup(arguments, database, directory, metadata); },
                   [&] { RemoveUnfinishedBackup(directory); },
@@ -173,16 +200,19 @@ int RunRestore(const Arguments& given) {
   bool list = false;
   bool as_json = false;
   uint32_t id = 0;
-  line.Add()("id", po::value(&id)->value_name("N"), "the backup; default: the newest")(
-      "list", po::bool_switch(&list), "list the backups; needs no database")("json", po::bool_switch(&as_json), "print JSON");
+  bool has_id = false;
+  line.Add()("id", po::value(&id)->value_name("N")->notifier([&has_id](uint32_t) { has_id = true; }),
+             "the backup; default: the newest")("list", po::bool_switch(&list), "list the backups; needs no database")(
+      "json", po::bool_switch(&as_json), "print JSON");
   int exit_code = kSound;
   if (!line.Parse(given, &exit_code)) return exit_code;
   const std::string directory = line.Positional(0);
   if (list != (line.values().size() == 1)) return line.Refuse("restore takes a database, or --list");
-  if (BytesOnDisk(directory.c_str()) == 0 && !std::filesystem::is_directory(directory))
-    return CannotLook(Status::NotFound(directory + ": there is no such directory"));
+  if (has_id && id == 0) return line.Refuse("the first backup has the number 1");
+  if (Status status = CheckHoldsBackups(directory); !status.ok()) return CannotLook(status);
   if (list) return ListBackups(directory, as_json);
   const std::string path = line.Positional(1);
+  if (LiesIn(directory, path)) return line.Refuse("the database must not replace the directory of the backups");
   return ChildJob{"restoring", [&] { return RestoreOne(directory, id, path, as_json); }, [&] { RemoveUnfinishedCopy(path); },
                   [&] { return BytesOnDisk((path + ".tmp").c_str()); }, BytesOnDisk(directory.c_str())}
       .Run();

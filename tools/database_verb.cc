@@ -142,7 +142,6 @@ int RunDatabaseVerb(const DatabaseVerb& verb, const Arguments& given) {
   exit_code = verb.run(session, arguments);
   const Status status = session.Close();
   if (!status.ok() && exit_code != kCannotLook) return Failed(status);
-  if (std::fflush(stdout) != 0) return Failed(Status::IOError("the output cannot be written"));
   return exit_code;
 }
 

@@ -1,5 +1,6 @@
 // braiddb: reads, writes, moves, verifies and repairs databases.
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <string_view>
 
@@ -51,9 +52,7 @@ void PrintUsage(std::FILE* out) {
       "Exit codes: 0 nothing is wrong, 1 something is missing, damaged, lost, or to be changed, 2 it could not be done.\n");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Run(int argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
   for (const Verb& verb : kVerbs) {
     if (name == verb.name) return verb.run(Arguments(argv + 2, argv + argc));
@@ -64,4 +63,15 @@ int main(int argc, char** argv) {
   if (!help && !name.empty()) std::fprintf(stderr, "braiddb: there is no verb '%s'\n\n", argv[1]);
   PrintUsage(help ? stdout : stderr);
   return help ? braiddb::tools::kSound : braiddb::tools::kCannotLook;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return braiddb::tools::FinishOutput(Run(argc, argv));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "braiddb: %s\n", error.what());
+    return braiddb::tools::kCannotLook;
+  }
 }

@@ -62,7 +62,18 @@ void RowPrinter::PrintTable() {
 }
 
 void Facts::Print(const Style& style) const {
-  if (style.output == OutputForm::kJson) return WriteOut(json_.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (style.output == OutputForm::kJson) {
+    Json json = Json::object();
+    for (const auto& [name, value] : json_.items()) {
+      const std::string* const bytes = value.get_ptr<const std::string*>();
+      if (bytes == nullptr || IsUtf8(*bytes)) {
+        json[name] = value;
+      } else {
+        json[name + "_hex"] = Encode(ByteForm::kHex, *bytes);
+      }
+    }
+    return WriteOut(json.dump() + "\n");
+  }
   size_t width = 0;
   for (const auto& [name, value] : json_.items()) width = std::max(width, name.size());
   for (const auto& [name, value] : json_.items()) {

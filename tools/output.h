@@ -44,7 +44,8 @@ class RowPrinter {
   bool has_header_ = false;
 };
 
-// Prints named facts in the order in which they were added: lines "name: value", or one JSON object.
+// Prints named facts in the order in which they were added: lines "name: value", or one JSON object, in which
+// a text that is not UTF-8 is a field <name>_hex.
 class Facts {
  public:
   void Add(const std::string& name, nlohmann::ordered_json value) { json_[name] = std::move(value); }

@@ -5,6 +5,7 @@
 #include "tools/database_verb.h"
 #include "tools/interrupt.h"
 #include "tools/progress.h"
+#include "util/format.h"
 
 namespace braiddb::tools {
 namespace {
@@ -100,7 +101,8 @@ int GetVerb(Session& session, const VerbArguments& arguments) {
     if (!ReadBytes(session, text, &key)) return kCannotLook;
     const Status status = session.db->Get({}, family, key, &value);
     if (status.IsNotFound()) {
-      std::fprintf(stderr, "braiddb: there is no key '%s'\n", text.c_str());
+      std::fprintf(stderr, "braiddb: there is no key '%s'\n",
+                   session.style.bytes == ByteForm::kRaw ? Escaped(text).c_str() : text.c_str());
       exit_code = kDamaged;
     } else if (!status.ok()) {
       return Failed(status);

@@ -116,6 +116,7 @@ std::vector<std::string> CompleteLine(const Session& session, const std::string&
   std::string error;
   if (!SplitWords(line, &words, &error)) return {};
   if (line.empty() || line.back() == ' ') words.emplace_back();
+  if (words.empty()) return {};  // in a comment
   const std::string last = words.back();
   const std::string before = words.size() > 1 ? words[words.size() - 2] : "";
   std::vector<std::string> all;

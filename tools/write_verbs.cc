@@ -1,11 +1,10 @@
 // braiddb put, delete, compact, flush: verbs that change keys or levels.
+#include <cerrno>
 #include <cstdio>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <optional>
 
 #include "tools/database_verb.h"
+#include "util/file.h"
 
 namespace braiddb::tools {
 namespace {
@@ -14,12 +13,14 @@ namespace po = boost::program_options;
 
 // Reads a value from a file, or from the standard input for "-".
 Status ReadValueFile(const std::string& path, std::string* value) {
-  std::ifstream file;
-  if (path != "-") file.open(path, std::ios::binary);
-  std::istream& input = path == "-" ? std::cin : file;
-  if (!input) return Status::IOError(path + ": cannot be opened");
-  value->assign(std::istreambuf_iterator<char>(input), {});
-  return input.bad() ? Status::IOError(path + ": cannot be read") : Status::OK();
+  std::FILE* const file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return StatusFromErrno(errno, path);
+  char buffer[16 << 10];
+  value->clear();
+  while (const size_t bytes = std::fread(buffer, 1, sizeof buffer, file)) value->append(buffer, bytes);
+  Status status = std::ferror(file) != 0 ? StatusFromErrno(errno, path) : Status::OK();
+  if (file != stdin) std::fclose(file);
+  return status;
 }
 
 }  // namespace

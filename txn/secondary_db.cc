@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "db/copied_database.h"
 #include "db/db_impl.h"
 #include "db/reader_hold.h"
 #include "txn/primary_reader.h"
@@ -35,6 +36,7 @@ class SecondaryDB final : public StackedDB<DB> {
   }
   uint64_t GetLatestSequenceNumber() const override { return last_sequence_.load(std::memory_order_acquire); }
   DB* GetRootDB() override { return this; }
+  DB* database() const { return base(); }
 
   Status Put(const WriteOptions&, Slice, Slice) override { return NoWrites(); }
   Status Put(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override { return NoWrites(); }
@@ -153,6 +155,12 @@ Options OwnOptions(const Options& options) {
 }
 
 }  // namespace
+
+DBImpl* CopiedDatabase(DB* db) {
+  DB* const root = db->GetRootDB();
+  const auto* const secondary = dynamic_cast<const SecondaryDB*>(root);
+  return dynamic_cast<DBImpl*>(secondary == nullptr ? root : secondary->database());
+}
 
 Status DB::OpenAsSecondary(const Options& options, const std::string& path, const std::string& secondary_path,
                            std::unique_ptr<DB>* db) {

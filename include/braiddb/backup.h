@@ -35,7 +35,8 @@ struct CopyOptions {
 //                 options file
 //   place         inside the directory, on any file system, unless `options` choose other directories for the regions
 //   cost          reads all data; no space of `db` is reused while it runs
-//   error         InvalidArgument if `path` exists
+//   secondary     copies what the secondary shows; *sequence is a number of its own copy, not of the primary
+//   error         InvalidArgument if `path` exists; NotSupported if `db` is of a class of the user's own
 // Thread safety: may be called concurrently for different paths.
 Status CreateCheckpoint(DB* db, const std::string& path, uint64_t* sequence = nullptr, const CopyOptions& options = {});
 
@@ -63,11 +64,13 @@ class BackupEngine {
   BackupEngine& operator=(const BackupEngine&) = delete;
 
   // Copies the contents of `db` at one moment, prepared transactions included, while `db` continues to be written. Durable when
-  // it returns OK. Never replaces a file. NoSpace if there is a backup with the largest id, 4294967295.
+  // it returns OK. Never replaces a file. For a secondary see CreateCheckpoint; BackupInfo has its options.
+  //   NoSpace       there is a backup with the largest id, 4294967295
+  //   NotSupported  `db` is of a class of the user's own
   virtual Status CreateBackup(DB* db, const std::string& metadata = {}, uint32_t* id = nullptr) = 0;
   // Oldest first.
   virtual std::vector<BackupInfo> GetBackupInfo() const = 0;
-  // The ids of backups whose end or description cannot be read. VerifyBackup and RestoreBackup return the reason, and
+  // Ascending ids of backups whose end or description cannot be read. VerifyBackup and RestoreBackup return the reason, and
   // DeleteBackup removes the file.
   virtual std::vector<uint32_t> GetDamagedBackups() const = 0;
   // Reads the backup and verifies every checksum. NotFound, or Corruption.

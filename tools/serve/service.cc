@@ -1,5 +1,8 @@
 #include "tools/serve/service.h"
 
+#include <arpa/inet.h>
+#include <strings.h>
+
 #include <algorithm>
 #include <charconv>
 #include <exception>
@@ -27,11 +30,17 @@ bool IsSame(std::string_view given, std::string_view expected) {
   return different == 0;
 }
 
-// The header Host without the port.
+bool IsSameName(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+// The header Host, with or without a port. All addresses 127.0.0.0/8 are loopback.
 bool IsLoopbackName(std::string_view host) {
   const size_t port = host.rfind(':');
   if (port != std::string_view::npos && host.find(']', port) == std::string_view::npos) host = host.substr(0, port);
-  return host == "localhost" || host == "[::1]" || host == "127.0.0.1" || host.empty();
+  in_addr address = {};
+  const bool is_address = inet_pton(AF_INET, std::string(host).c_str(), &address) == 1;
+  return host.empty() || IsSameName(host, "localhost") || host == "[::1]" || (is_address && ntohl(address.s_addr) >> 24 == 127);
 }
 
 bool FromHex(std::string_view text, std::string* bytes) {
@@ -68,7 +77,8 @@ bool Service::IsAllowed(const HttpRequest& request, HttpResponse* refused) const
   if (request.path == "/") return true;
   constexpr std::string_view kScheme = "Bearer ";
   const std::string* const given = request.FindHeader("authorization");
-  if (given != nullptr && given->starts_with(kScheme) && IsSame(std::string_view(*given).substr(kScheme.size()), options_.token))
+  if (given != nullptr && IsSameName(given->substr(0, kScheme.size()), kScheme) &&
+      IsSame(std::string_view(*given).substr(kScheme.size()), options_.token))
     return true;
   *refused = Error(401, "give the token of the service in the header Authorization: Bearer");
   return false;
