@@ -14,6 +14,7 @@
 #include "braiddb/options_file.h"
 #include "tests/support/hostile_data.h"
 #include "tests/support/tool_fixture.h"
+#include "tools/formats/line_reader.h"
 #include "tools/importer.h"
 #include "tools/interrupt.h"
 
@@ -151,6 +152,19 @@ TEST_F(ImportTest, BrokenRecordsStopOrAreSkipped) {
   EXPECT_FALSE(fs::exists(target_ + ".import"));
 }
 
+TEST_F(ImportTest, TheInputTakesNoBrokenRecords) {
+  WriteFileOrDie(file_, "broken\n");
+  const std::string link = directory_.File("link");
+  fs::create_symlink(file_, link);
+  const std::string import = "import --format csv --skip-errors " + link + " " + target_;
+  for (const std::string& input : {" " + file_, " <" + file_}) {
+    const ToolResult refused = Run(import + input);
+    EXPECT_EQ(refused.exit_code, 2) << input;
+    EXPECT_TRUE(Has(refused.error, "is the input")) << refused.error;
+  }
+  EXPECT_EQ(ReadFileOrDie(file_), "broken\n");
+}
+
 TEST_F(ImportTest, OnlyTheSameFileIsResumed) {
   WriteFileOrDie(file_, "a,1\nb,2\nbroken\n");
   EXPECT_EQ(Run("import --format csv --resume " + target_ + " " + file_).exit_code, 2) << "nothing was stopped";
@@ -248,6 +262,24 @@ TEST_F(ImportTest, TheLastOfEqualKeysWins) {
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_TRUE(Has(result.out, "\"sorted\":false")) << result.out;
   EXPECT_TRUE(Read(target_)["default"] == expected);
+}
+
+// A database that is open for reading refuses all writes, as a full disk does.
+TEST_F(ImportTest, RecordsThatWereNotWrittenAreNotCounted) {
+  Write({{"default", {}}});
+  tools::Session session;
+  ASSERT_OK(session.Open(path_, {}));
+  const auto reader =
+      tools::MakeCsvReader(std::make_unique<tools::LineInput>(std::string_view("a,1\nb,2\n")), tools::ByteForm::kRaw);
+  std::vector<std::string> states;
+  tools::ImportJob job;
+  job.session = &session;
+  job.reader = reader.get();
+  job.save_state = [&states](const std::string& saved) { return states.push_back(saved), Status::OK(); };
+  tools::ImportReport report;
+  EXPECT_FALSE(tools::Import(job, &report).ok());
+  EXPECT_EQ(report.records, 0u);
+  EXPECT_EQ(states, std::vector<std::string>{"0 0\n"});
 }
 
 // The reader interrupts the import of its own process.

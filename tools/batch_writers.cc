@@ -26,6 +26,7 @@ void BatchWriters::Run() {
     lock.unlock();
     const Status status = has_failed ? Status::OK() : db_->Write({}, batch);
     lock.lock();
+    if (!has_failed && status.ok()) records_ += batch.Count();
     if (status_.ok()) status_ = status;
     --under_way_;
     done_.notify_one();
@@ -44,6 +45,11 @@ Status BatchWriters::Submit(WriteBatch batch, bool in_any_order) {
   queue_.push_back(std::move(batch));
   work_.notify_one();
   return status_;
+}
+
+uint64_t BatchWriters::records() {
+  const std::lock_guard lock(mutex_);
+  return records_;
 }
 
 Status BatchWriters::Drain() {

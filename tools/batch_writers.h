@@ -27,6 +27,8 @@ class BatchWriters {
   Status Submit(WriteBatch batch, bool in_any_order);
   // Returns when no batch is under way.
   Status Drain();
+  // In the batches that were written without an error.
+  uint64_t records();
 
  private:
   void Run();
@@ -38,6 +40,7 @@ class BatchWriters {
   std::condition_variable done_;
   std::deque<WriteBatch> queue_;
   size_t under_way_ = 0;  // queued or being written
+  uint64_t records_ = 0;
   bool last_was_alone_ = false;
   bool ends_ = false;
   Status status_;

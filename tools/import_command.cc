@@ -99,6 +99,17 @@ Status OpenStoreSource(const ImportArguments& arguments, Source* source) {
   return OpenStore(arguments.store, arguments.file, arguments.library, &source->reader, &source->total);
 }
 
+// An import that appends to its own input has no end.
+Status CheckSkipFile(const ImportArguments& arguments, const Source& source) {
+  struct stat skip_file {};
+  struct stat file {};
+  if (arguments.skip_file.empty() || source.fd.get() < 0 || stat(arguments.skip_file.c_str(), &skip_file) != 0 ||
+      fstat(source.fd.get(), &file) != 0 || !S_ISREG(file.st_mode))
+    return Status::OK();
+  if (skip_file.st_dev != file.st_dev || skip_file.st_ino != file.st_ino) return Status::OK();
+  return Status::InvalidArgument(arguments.skip_file + ": is the input; give --skip-errors another file");
+}
+
 uint64_t OffsetOf(const std::string& state) {
   uint64_t offset = 0;
   std::from_chars(state.data(), state.data() + state.size(), offset);
@@ -163,6 +174,7 @@ int RunWith(const ImportArguments& arguments) {
   Session session;
   const InterruptGuard guard;
   Status status = arguments.store.empty() ? OpenFileSource(arguments, &source) : OpenStoreSource(arguments, &source);
+  if (status.ok()) status = CheckSkipFile(arguments, source);
   // The open database keeps other imports away from the state.
   if (status.ok()) status = session.Open(arguments.database, arguments.settings);
   if (status.ok()) status = arguments.resumes ? Resume(arguments, source) : RemoveImportState(arguments.database);

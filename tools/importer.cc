@@ -24,8 +24,11 @@ class ImportRun {
       : job_(job), report_(report), writers_(job.session->db.get(), job.threads), progress_("importing", job.unit, job.total) {}
 
   Status Run() {
+    // A write or a save that fails later leaves this state.
+    if (Status status = job_.save_state(job_.reader->SaveState()); !status.ok()) return status;
     Status status = ReadAll();
     const Status written = Write();
+    report_->records = writers_.records();
     if (written.ok()) {
       const Status saved = Save();
       if (status.ok()) status = saved;
@@ -94,7 +97,6 @@ class ImportRun {
     target->is_empty = false;
     if (report_->is_sorted) target->last_key = record.key;
     batch_.Put(target->handle, record.key, record.value);
-    ++report_->records;
     if (batch_.ApproximateSize() < kBatchBytes) return Status::OK();
     if (Status status = Submit(); !status.ok()) return status;
     return Clock::now() < next_save_ ? Status::OK() : Save();
