@@ -225,8 +225,9 @@ int Parse(CommandLine* line, const Arguments& given, ImportArguments* arguments)
 int RunImport(const Arguments& given) {
   CommandLine line("braiddb import [option...] <database> [<file>]", {"database"}, Takes::kArguments, 1);
   ImportArguments arguments;
-  line.Add()("format", po::value(&arguments.format)->value_name("NAME"),
-             "csv, tsv, jsonl, mdb (mdb_dump, db_dump), ldb (ldb dump --hex); default: by the file's name or its first bytes")(
+  line.Add()(
+      "format", po::value(&arguments.format)->value_name("NAME"),
+      "csv, tsv, jsonl, mdb (mdb_dump), db (db_dump), ldb (ldb dump --hex); default: by the file's name or its first bytes")(
       "from", po::value(&arguments.store)->value_name("STORE"), "rocksdb, leveldb or lmdb: <file> is a directory of that store")(
       "library", po::value(&arguments.library)->value_name("FILE"), "the shared library of the store; default: the system's")(
       "hex", po::bool_switch(&arguments.is_hex), "fields of CSV and TSV are hexadecimal")(
