@@ -419,7 +419,7 @@ TEST_P(PassingErrorsTest, NeverEndWriting) {
       ASSERT_TRUE(HoldsExactly(db.get(), expected));
     }
   }
-  EXPECT_GT(failed, 10);
+  EXPECT_GT(failed, 10 / kSlowdown);
   if (snapshot != nullptr) db->ReleaseSnapshot(snapshot);
   ASSERT_OK(db->CompactRange({}, nullptr, nullptr));
   EXPECT_TRUE(HoldsExactly(db.get(), expected));
