@@ -26,7 +26,7 @@ bool LineInput::Fill() {
   }
   std::string larger;
   larger.resize(kept + std::max(kReadAtOnce, kept));
-  std::memcpy(larger.data(), rest_.data(), kept);
+  rest_.copy(larger.data(), kept);
   ssize_t bytes = 0;
   do {
     bytes = read(fd_, larger.data() + kept, larger.size() - kept);

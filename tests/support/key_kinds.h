@@ -42,7 +42,7 @@ inline constexpr KeyKind kKeyKinds[] = {
 // Kinds whose keys begin alike for long, for structures that compare what is behind that.
 inline constexpr KeyKind kAlikeKinds[] = {
     {"Numbers", [](Random* random) { return "000000000" + std::to_string(1000000 + random->Uniform(6000)); }},
-    {"LastByte", [](Random* random) { return std::string(199, 'k') + static_cast<char>(random->Uniform(256)); }},
+    {"LateByte", [](Random* random) { return std::string(199, 'k') + static_cast<char>(random->Uniform(256)); }},
     {"PrefixesOfEachOther", [](Random* random) { return "tenant-0001/" + std::string(random->Uniform(200), 'a'); }},
     {"ZerosAndEnds",
      [](Random* random) {
