@@ -83,29 +83,21 @@ add_custom_target(braiddb_commit
 add_dependencies(braiddb_bench braiddb_commit)
 target_include_directories(braiddb_bench PRIVATE ${PROJECT_BINARY_DIR}/generated)
 
-# What `braiddb serve` and `braiddb top` are made of. The page is compiled into the program.
-file(GLOB serve_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/serve/*.cc)
+# The page of `braiddb serve` is compiled into the program.
 set(serve_page ${PROJECT_SOURCE_DIR}/tools/serve/page.html)
 set(embedded_page ${PROJECT_BINARY_DIR}/generated/braiddb_page.cc)
 add_custom_command(OUTPUT ${embedded_page}
   COMMAND ${CMAKE_COMMAND} -D PAGE=${serve_page} -D OUTPUT=${embedded_page} -P ${PROJECT_SOURCE_DIR}/cmake/EmbedPage.cmake
   DEPENDS ${serve_page} ${PROJECT_SOURCE_DIR}/cmake/EmbedPage.cmake)
-add_library(braiddb_serve STATIC ${serve_sources} ${embedded_page})
-braiddb_compile_options(braiddb_serve STRICT)
-target_link_libraries(braiddb_serve PUBLIC braiddb_internal nlohmann_json::nlohmann_json)
-foreach(name tool_serve_test tool_http_test http_request_fuzz)
-  if(TARGET ${name})
-    target_link_libraries(${name} PRIVATE braiddb_serve)
-  endif()
-endforeach()
 
 # The program is called braiddb, as the library; targets cannot share a name. All but its main() is a library, for its tests.
 file(GLOB tool_sources CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/tools/*.cc ${PROJECT_SOURCE_DIR}/tools/formats/*.cc ${PROJECT_SOURCE_DIR}/tools/stores/*.cc)
+  ${PROJECT_SOURCE_DIR}/tools/*.cc ${PROJECT_SOURCE_DIR}/tools/formats/*.cc ${PROJECT_SOURCE_DIR}/tools/serve/*.cc
+  ${PROJECT_SOURCE_DIR}/tools/stores/*.cc)
 list(FILTER tool_sources EXCLUDE REGEX "/main\\.cc$")
-add_library(braiddb_tool_parts STATIC ${tool_sources})
+add_library(braiddb_tool_parts STATIC ${tool_sources} ${embedded_page})
 braiddb_compile_options(braiddb_tool_parts STRICT)
-target_link_libraries(braiddb_tool_parts PUBLIC braiddb_internal braiddb_serve Boost::program_options nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+target_link_libraries(braiddb_tool_parts PUBLIC braiddb_internal Boost::program_options nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
 # The shell edits lines by libedit, if it is here.
 find_path(LIBEDIT_INCLUDE_DIR NAMES editline/readline.h)
 find_library(LIBEDIT_LIBRARY NAMES edit)
@@ -127,9 +119,11 @@ foreach(test IN LISTS tool_tests)
     target_compile_definitions(${name} PRIVATE BRAIDDB_TOOL="$<TARGET_FILE:braiddb_tool>" BRAIDDB_SOURCE="${PROJECT_SOURCE_DIR}")
   endif()
 endforeach()
-if(TARGET record_fuzz)
-  target_link_libraries(record_fuzz PRIVATE braiddb_tool_parts)
-endif()
+foreach(name http_request_fuzz record_fuzz)
+  if(TARGET ${name})
+    target_link_libraries(${name} PRIVATE braiddb_tool_parts)
+  endif()
+endforeach()
 
 # The page of results, tools/report, scripts/bench --paper and docs/RESULTS.md: Python alone, which is not needed to build.
 find_package(Python3 3.9 COMPONENTS Interpreter)

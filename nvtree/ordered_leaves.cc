@@ -47,6 +47,7 @@ bool NvTree::HasTies(std::span<const Element> sorted) {
   return LeafOrder::IsWorthIt(ties, static_cast<uint32_t>(sorted.size()));
 }
 
+// False: no order, because few key words are equal, or because an element is damaged and has no key.
 // STEPS  1. Count the equal key words, without a read of an entry.  2. Read all keys.  3. Sort the appended elements, and merge
 //        them with the sorted ones.  4. Compute the differences of neighbors.
 bool NvTree::Rank(const Leaf& leaf, LeafRanks* ranks) const {
@@ -70,6 +71,7 @@ bool NvTree::Rank(const Leaf& leaf, LeafRanks* ranks) const {
   for (uint32_t i = 0; i < ranks->live; ++i) {
     const uint8_t slot = ranks->slot[i];
     const SearchKey key = parts_.keys->KeyOf(leaf.elements[slot]);
+    if (key.key.empty() && key.prefix != parts_.order->Prefix(key.key)) return false;
     items[i] = {key.key, leaf.elements[slot].key, key.sequence, slot};
     sorted += slot < leaf.sorted();
   }

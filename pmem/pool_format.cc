@@ -22,8 +22,9 @@ constexpr uint64_t kLastRedoOperation = 2;  // 0 set, 1 and, 2 or; larger ones b
 
 }  // namespace
 
-// Words of a damaged pool may be unaligned, so they are copied. REQUIRES: the word is mapped.
+// Words of a damaged pool may be unaligned, so they are copied. REQUIRES: offset + 8 <= bytes_.
 uint64_t PoolView::Word(uint64_t offset) const {
+  BRAIDDB_DCHECK(offset <= bytes_ && bytes_ - offset >= sizeof(uint64_t));
   uint64_t word = 0;
   memcpy(&word, pool_ + offset, sizeof(word));
   return word;

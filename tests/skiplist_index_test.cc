@@ -141,7 +141,7 @@ TEST_P(TallIndexTest, HelpsReadersOfARegionWithoutEntries) {
       ASSERT_NE(found, nullptr);
       EXPECT_EQ(found->sequence(), version.sequence);
     }
-    EXPECT_LT(trace.local + trace.remote, versions.size() * (kBranching + 1));
+    EXPECT_LT(trace.local + trace.remote, versions.size() * kBranching * 11 / 10);
     EXPECT_GT(reader == 0 ? trace.local : trace.remote, versions.size() / 2) << "who is local is the reader's matter";
   }
 }

@@ -243,7 +243,7 @@ TEST_P(SecondaryOfEitherLogTest, IsOneStateWhilePrimaryWorks) {
   uint64_t last = 0;
   int caught_up = 0;
   // Under a sanitizer a round takes long, and most come too late for a log that is released with each flush.
-  const int enough = kSlowdown == 1 ? 10 : 0;
+  const int enough = kSlowdown == 1 ? 41 : 0;
   const auto patience = std::chrono::steady_clock::now() + kPatience;
   Rounds rounds(kSlowdown == 1 ? 300 : 20);
   while (rounds.Next() || (caught_up < enough && std::chrono::steady_clock::now() < patience)) {

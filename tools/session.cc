@@ -1,51 +1,13 @@
 #include "tools/session.h"
 
 #include <algorithm>
-#include <map>
 
-#include "braiddb/options_file.h"
+#include "tools/stored_families.h"
 
 namespace braiddb::tools {
 namespace {
 
 constexpr const char* kL1Names[] = {"braided_skiplist", "nv_tree", "sorted_runs"};
-
-Status ForeignComparator(const std::string& family, const std::string& name) {
-  return Status::NotSupported("the column family '" + family + "' orders its keys by " + name +
-                              ", a comparator of its program; open the database by that program");
-}
-
-bool IsBuiltIn(const std::string& comparator) {
-  return comparator.empty() || comparator == BytewiseComparator()->Name() || comparator == ReverseBytewiseComparator()->Name() ||
-         comparator == "leveldb.BytewiseComparator" || comparator == "rocksdb.ReverseBytewiseComparator";
-}
-
-// The stored options and one descriptor for each family that exists.
-Status LoadFamilies(const std::string& path, Options* options, std::vector<ColumnFamilyDescriptor>* families) {
-  LoadedOptions loaded;
-  Status status = LoadLatestOptions(path, &loaded, true);
-  if (!status.ok() && !status.IsNotFound()) return status;
-  std::vector<std::string> names;
-  status = DB::ListColumnFamilies(loaded.options, path, &names);
-  if (!status.ok()) return status;
-  if (!IsBuiltIn(loaded.comparator)) return ForeignComparator(kDefaultColumnFamilyName, loaded.comparator);
-  std::map<std::string, const LoadedOptions::Family*> known;
-  for (const LoadedOptions::Family& family : loaded.families) known[family.name] = &family;
-  for (const std::string& name : names) {
-    const auto found = known.find(name);
-    if (name == kDefaultColumnFamilyName) {
-      families->push_back({name, ColumnFamilyOptions(loaded.options)});
-    } else if (found == known.end()) {
-      families->push_back({name, ColumnFamilyOptions()});
-    } else if (!IsBuiltIn(found->second->comparator)) {
-      return ForeignComparator(name, found->second->comparator);
-    } else {
-      families->push_back({name, found->second->options});
-    }
-  }
-  *options = loaded.options;
-  return Status::OK();
-}
 
 // Reads of one process that ends soon need no cache and no filter.
 void MakeSmall(Options* options) {
@@ -74,7 +36,7 @@ Status Session::Open(const std::string& where, const OpenSettings& settings) {
   access = settings.access;
   Options options;
   std::vector<ColumnFamilyDescriptor> descriptors;
-  Status status = LoadFamilies(path, &options, &descriptors);
+  Status status = LoadStoredFamilies(path, {}, nullptr, &options, &descriptors);
   if (status.IsNotFound() && access == Access::kCreate) {
     options.create_if_missing = true;
     options.regions = settings.regions;
@@ -84,7 +46,6 @@ Status Session::Open(const std::string& where, const OpenSettings& settings) {
     return DB::Open(options, path, descriptors, &families, &db);
   }
   if (!status.ok()) return status;
-  options.create_if_missing = options.error_if_exists = false;
   if (access != Access::kRead) return DB::Open(options, path, descriptors, &families, &db);
   MakeSmall(&options);
   if (!settings.secondary.empty()) return DB::OpenAsSecondary(options, path, settings.secondary, descriptors, &families, &db);

@@ -10,6 +10,7 @@
 
 #include "db/db_impl.h"
 #include "log/log_reader.h"
+#include "tools/stored_families.h"
 
 namespace braiddb::tools {
 namespace {
@@ -23,11 +24,12 @@ constexpr size_t kMaxLineBytes = 1000;
 
 Status Source::Open(const SourceOptions& options, std::unique_ptr<Source>* source) {
   std::unique_ptr<Source> made(new Source(options));
-  Status status = made->LoadOptions();
+  Options own;
+  std::vector<ColumnFamilyDescriptor> descriptors;
+  Status status = LoadStoredFamilies(options.path, options.region_paths, options.comparator, &own, &descriptors);
   if (!status.ok()) return status;
-  const Options& own = made->loaded_.options;
-  status = DB::OpenForReadOnly(own, options.path, made->descriptors_, &made->families_, &made->db_);
-  if (status.IsBusy()) status = made->OpenSecondary(status);
+  status = DB::OpenForReadOnly(own, options.path, descriptors, &made->families_, &made->db_);
+  if (status.IsBusy()) status = made->OpenSecondary(std::move(own), descriptors, status);
   if (!status.ok()) return status;
   if (made->is_secondary_) {
     made->worker_ = std::thread([raw = made.get()] { raw->Follow(); });
@@ -38,29 +40,7 @@ Status Source::Open(const SourceOptions& options, std::unique_ptr<Source>* sourc
   return Status::OK();
 }
 
-// The families are those of the database, as the file OPTIONS may be older. Without that file all families have the defaults.
-Status Source::LoadOptions() {
-  Status status = LoadLatestOptions(options_.path, &loaded_, true);
-  if (!status.ok() && !status.IsNotFound()) return status;
-  Options& options = loaded_.options;
-  options.create_if_missing = false;
-  options.error_if_exists = false;
-  options.create_missing_column_families = false;
-  options.region_paths = options_.region_paths;
-  if (options_.comparator != nullptr) options.comparator = options_.comparator;
-  std::vector<std::string> names;
-  status = DB::ListColumnFamilies(options, options_.path, &names);
-  if (!status.ok()) return status;
-  const std::vector<ColumnFamilyDescriptor> known = loaded_.Descriptors();
-  for (const std::string& name : names) {
-    const auto found = std::find_if(known.begin(), known.end(), [&name](const auto& family) { return family.name == name; });
-    descriptors_.push_back({name, found == known.end() ? ColumnFamilyOptions(options) : found->options});
-    if (name == kDefaultColumnFamilyName) descriptors_.back().options.comparator = options.comparator;
-  }
-  return Status::OK();
-}
-
-Status Source::OpenSecondary(const Status& busy) {
+Status Source::OpenSecondary(Options options, const std::vector<ColumnFamilyDescriptor>& descriptors, const Status& busy) {
   std::string path = options_.secondary_path;
   if (path.empty()) {
     const char* const base = std::getenv("TMPDIR");
@@ -72,9 +52,8 @@ Status Source::OpenSecondary(const Status& busy) {
     path = temporary_path_;
   }
   std::fprintf(stderr, "braiddb: %s is open in a program; copying it to %s\n", options_.path.c_str(), path.c_str());
-  Options options = loaded_.options;
   options.dram_budget = 0;
-  const Status status = DB::OpenAsSecondary(options, options_.path, path, descriptors_, &families_, &db_);
+  const Status status = DB::OpenAsSecondary(options, options_.path, path, descriptors, &families_, &db_);
   if (!status.ok()) {
     return Status::Busy(std::string(busy.message()) + "; a copy beside the running program cannot be opened either (" +
                         status.ToString() +

@@ -13,7 +13,6 @@
 
 #include "braiddb/db.h"
 #include "braiddb/metrics.h"
-#include "braiddb/options_file.h"
 #include "braiddb/status.h"
 
 namespace braiddb::tools {
@@ -54,14 +53,12 @@ class Source {
 
  private:
   explicit Source(SourceOptions options) : options_(std::move(options)) {}
-  Status LoadOptions();
-  Status OpenSecondary(const Status& busy);
+  // `busy`: why the database could not be opened for reading only.
+  Status OpenSecondary(Options options, const std::vector<ColumnFamilyDescriptor>& descriptors, const Status& busy);
   void Follow();
   void CountDead();
 
   const SourceOptions options_;
-  LoadedOptions loaded_;
-  std::vector<ColumnFamilyDescriptor> descriptors_;
   std::string temporary_path_;  // removed at the end; empty: there is none
   bool is_secondary_ = false;
   std::unique_ptr<DB> db_;
