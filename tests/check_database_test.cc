@@ -250,7 +250,9 @@ TEST_F(CheckDatabaseTest, EachKindOfDamageIsNamed) {
   const Damage kDamages[] = {
       {"checksum of the pool header", [&](const Media&) { Change(*Load(), PmPtr(1, 40), flip(3)); }},
       {"heap header",
-       [&](const Media& media) { Change(media, PmPtr(0, PoolView(media.image(0)->base(), media.image(0)->bytes()).heap_begin() + 16), flip(1)); }},
+       [&](const Media& media) {
+         Change(media, PmPtr(0, PoolView(media.image(0)->base(), media.image(0)->bytes()).heap_begin() + 16), flip(1));
+       }},
       {"checksum of the root", [&](const Media& media) { Change(media, root(media) + 16, flip(5)); }},
       {"generation limit", [&](const Media& media) { Change(media, root(media) + 40, flip(20)); }},
       {"pointer to metadata object 1", [&](const Media& media) { Change(media, root(media) + 64 + 16 + 8, flip(9)); }},

@@ -613,5 +613,53 @@ TEST(NvTreeSearchTest, KeysThatBeginAlikeTakeOneRead) {
   }
 }
 
+// Keys of which one cannot be read.
+class DamagedKeys final : public ElementKeys {
+ public:
+  explicit DamagedKeys(const ElementKeys* keys) : keys_(keys) {}
+  SearchKey KeyOf(const Element& element) const override {
+    return element.value == damaged ? SearchKey(element.key, Slice(), 0) : keys_->KeyOf(element);
+  }
+  void Prefetch(const Element&) const override {}
+  uint64_t damaged = UINT64_MAX;
+
+ private:
+  const ElementKeys* const keys_;
+};
+
+// A scan over a damaged element ends, whether the leaf had an order before the damage or not. The caller learns of the damage, so
+// the scan need not show all other elements.
+TEST(NvTreeSearchTest, ScansOverADamagedElementEnd) {
+  constexpr uint64_t kKeys = 300;
+  const KeyOrder order(BytewiseComparator());
+  for (const bool has_orders : {false, true}) {
+    for (uint64_t damaged = 0; damaged < kKeys; damaged += 7) {
+      SCOPED_TRACE(damaged);
+      Names names(&order);
+      DamagedKeys keys(&names);
+      TreeStore store(1, 4096, &keys, &order);
+      std::vector<LeafChange> all;
+      for (uint64_t i = 0; i < kKeys; ++i) all.push_back({names.Add("user:" + NumberedKey(i), 1)});
+      ASSERT_OK(store.tree()->Apply(all));
+      if (has_orders) {
+        ASSERT_EQ(store.Forward().size(), kKeys);
+      }
+      keys.damaged = all[damaged].element.value;
+      for (const bool forward : {true, false}) {
+        for (const uint64_t from : {uint64_t{0}, damaged, kKeys - 1}) {
+          NvCursor cursor(store.tree());
+          const SearchKey target(order, "user:" + NumberedKey(from), forward ? kMaxSequence : 0);
+          forward ? cursor.Seek(target) : cursor.SeekBefore(target);
+          uint64_t steps = 0;
+          for (; cursor.element() != nullptr && steps < 20 * kKeys; ++steps) {
+            forward ? cursor.Next() : cursor.Prev();
+          }
+          EXPECT_LT(steps, 20 * kKeys) << from;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace braiddb::test
