@@ -42,16 +42,13 @@ template <bool kSingle, class Admission>
 }
 
 // Continues a write whose segment another thread has taken. A write of the database itself takes only space that needs no
-// compaction; its caller gives the space of a refused write back.
+// compaction.
 template <bool kSingle, class Admission>
 [[gnu::noinline]] Status DBImpl::AppendElsewhere(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates,
                                                  size_t count, LogSlot* slot, const Admission& admission) {
   EndAnnounced(thread, false);
-  if (!Admission::kIsUsers) {
-    Status status = ReserveElsewhere(thread, slot->bytes, SpaceUse::kBackground, slot);
-    return status.ok() ? AppendAndPublish<kSingle>(options, thread, updates, count, slot, admission) : status;
-  }
-  Status status = ReserveLog(thread, slot->bytes, UseOf({updates, count}), slot);
+  Status status = Admission::kIsUsers ? ReserveLog(thread, slot->bytes, UseOf({updates, count}), slot)
+                                      : ReserveElsewhere(thread, slot->bytes, SpaceUse::kBackground, slot);
   if (!status.ok()) return status;
   return slot->dedicated ? AppendDedicated<kSingle>(options, thread, updates, count, slot, admission)
                          : AppendAndPublish<kSingle>(options, thread, updates, count, slot, admission);

@@ -48,10 +48,9 @@ Status DBImpl::WriteIfNewest(const Family& family, const LogEntry& seen, EntryTy
   WriteOptions options;
   // An unsynced write that is lost is made again: the older version stays as long as the new one may be lost.
   options.sync = false;
-  status = AppendAndPublish<true>(options, thread, &update, 1, &slot, AdmitsIf<decltype(is_newest)>{{}, is_newest});
-  if (!status.IsAborted() || !slot.dedicated) return status;
-  const Status released = segments_->Release(slot.segment);
-  return released.ok() ? status : released;
+  const AdmitsIf<decltype(is_newest)> admission{{}, is_newest};
+  return slot.dedicated ? AppendDedicated<true>(options, thread, &update, 1, &slot, admission)
+                        : AppendAndPublish<true>(options, thread, &update, 1, &slot, admission);
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
@@ -73,7 +72,9 @@ Status DBImpl::DeleteInBackground(const Family* family, std::span<const std::str
   LogSlot slot;
   Status status = ReserveElsewhere(thread, bytes, SpaceUse::kBackground, &slot);
   if (!status.ok()) return status;
-  return AppendAndPublish<false>(WriteOptions(), thread, thread->updates.data(), keys.size(), &slot, AdmitsAllAtOnce());
+  const LogUpdate* const updates = thread->updates.data();
+  return slot.dedicated ? AppendDedicated<false>(WriteOptions(), thread, updates, keys.size(), &slot, AdmitsAllAtOnce())
+                        : AppendAndPublish<false>(WriteOptions(), thread, updates, keys.size(), &slot, AdmitsAllAtOnce());
 }
 
 void DBImpl::EndFilterWrites() {

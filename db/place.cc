@@ -6,6 +6,7 @@
 
 #include "db/db_impl.h"
 #include "db/new_database.h"
+#include "db/no_memory.h"
 #include "db/options_file.h"
 #include "db/temporary_place.h"
 #include "pmem/database_file.h"
@@ -266,7 +267,7 @@ Status FindPlace(const RegionSetOptions& options, DatabaseState* state, Database
 // STEPS  1 rename DATABASE to DESTROYING  2 remove the regions that have its identity  3 remove the other files  4 remove
 //        DESTROYING  5 remove LOCK, and the directory if it is empty
 // CRASH  Between 1 and 4: an open returns an error that names DB::Destroy, and another DB::Destroy continues. [CC-60]
-Status DB::Destroy(const Options& options, const std::string& given) {
+Status DB::Destroy(const Options& options, const std::string& given) try {
   std::string path = given;
   while (path.size() > 1 && path.back() == '/') path.pop_back();  // so that a symbolic link is recognized as one
   if (!FileExists(path)) return Status::OK();
@@ -322,6 +323,8 @@ Status DB::Destroy(const Options& options, const std::string& given) {
   std::error_code error;
   if (!std::filesystem::is_symlink(path, error) && ListDir(path, &names).ok() && names.empty()) status = RemoveDir(path);
   return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();  // another call continues
 }
 
 }  // namespace braiddb

@@ -10,6 +10,7 @@
 #include "check/check_files.h"
 #include "check/salvage.h"
 #include "db/db_impl.h"
+#include "db/no_memory.h"
 #include "db/temporary_place.h"
 #include "util/file.h"
 
@@ -68,7 +69,8 @@ Status CheckTarget(const std::string& path) {
 
 }  // namespace
 
-Status RepairDatabase(const RepairOptions& options, const std::string& path, const std::string& new_path, RepairReport* report) {
+Status RepairDatabase(const RepairOptions& options, const std::string& path, const std::string& new_path,
+                      RepairReport* report) try {
   *report = RepairReport();
   std::string place;
   Status status = TemporaryPlace::Resolve(new_path, &place);
@@ -96,6 +98,8 @@ Status RepairDatabase(const RepairOptions& options, const std::string& path, con
   for (const Salvage::Family& family : salvage->families()) report->keys += family.keys;
   report->families = salvage->families().size();
   return SyncDir(parent.empty() ? "." : parent);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
 }  // namespace braiddb

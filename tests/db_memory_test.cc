@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "braiddb/check.h"
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
@@ -338,6 +339,58 @@ TEST_F(DbMemoryTest, AnAllocationOfADropFails) {
         EXPECT_EQ(names.size(), 1u);
         ASSERT_OK(Open(SmallOptions(), &db));
       }
+    }
+    if (enough || HasFailure()) break;
+  }
+  EXPECT_GT(refused, 0);
+}
+
+TEST_F(DbMemoryTest, AnAllocationOfARemovalFails) {
+  int refused = 0;
+  for (int64_t at = 0;; at = Next(at)) {
+    SCOPED_TRACE("allocation " + std::to_string(at));
+    std::unique_ptr<DB> db;
+    ASSERT_OK(Open(SmallOptions(), &db));
+    ASSERT_OK(db->Put({}, keys_[0], values_[0]));
+    db.reset();
+    Status status;
+    {
+      const Failing failing(Who::kThisThread, at);
+      status = DB::Destroy(SmallOptions(), path_);
+    }
+    EXPECT_TRUE(status.ok() || status.IsMemoryLimit()) << status.ToString();
+    refused += !status.ok();
+    const bool enough = failed == 0;
+    ASSERT_OK(DB::Destroy(SmallOptions(), path_));
+    EXPECT_FALSE(std::filesystem::exists(path_));
+    if (enough || HasFailure()) break;
+  }
+  EXPECT_GT(refused, 0);
+}
+
+TEST_F(DbMemoryTest, AnAllocationOfARepairFails) {
+  std::unique_ptr<DB> db;
+  ASSERT_OK(Open(SmallOptions(), &db));
+  ASSERT_OK(db->Put({}, keys_[0], values_[0]));
+  db.reset();
+  const std::string repaired = directory_.File("repaired");
+  int refused = 0;
+  for (int64_t at = 0;; at = Next(at)) {
+    SCOPED_TRACE("allocation " + std::to_string(at));
+    RepairReport report;
+    Status status;
+    {
+      const Failing failing(Who::kThisThread, at);
+      status = RepairDatabase({}, path_, repaired, &report);
+    }
+    EXPECT_TRUE(status.ok() || status.IsMemoryLimit()) << status.ToString();
+    refused += !status.ok();
+    const bool enough = failed == 0;
+    if (status.ok()) {
+      ASSERT_OK(DB::Open(SmallOptions(), repaired, &db));
+      EXPECT_EQ(GetOrText(db.get(), keys_[0]), values_[0]);
+      db.reset();
+      ASSERT_OK(DB::Destroy(SmallOptions(), repaired));
     }
     if (enough || HasFailure()) break;
   }
