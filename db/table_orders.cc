@@ -117,7 +117,7 @@ bool DBImpl::IteratorsCome() {
 
 // Merges runs in the flush thread, while no memtable waits: if iterators are created, if a CPU is idle, or if writers pause. If
 // tables are not merged automatically, a pause joins all runs. Runs that cannot be merged stay as they are: there is no memory,
-// their keys share long prefixes, or a merge has removed their tables meanwhile. Families with a merge operator are left out,
+// or a merge has removed their tables meanwhile. Families with a merge operator are left out,
 // because each of their tables remembers the operands of keys itself (OperandRuns). manifest_mutex_ is not taken: a checkpoint
 // flushes lines under it, and a flush would have to wait.
 bool DBImpl::MergeTableOrders(OrdersFor whom) try {

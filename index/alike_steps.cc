@@ -1,6 +1,7 @@
 #include "index/alike_steps.h"
 
 #include <algorithm>
+#include <new>
 
 #include "util/common_bytes.h"
 
@@ -12,8 +13,8 @@ bool AlikeSteps::AddNode(const Array& array, size_t first, size_t count, size_t 
   const size_t skip = CommonBytes(least, greatest);
   const size_t samples = array.size / kSampled + 1;
   // All keys between two keys have the bytes that these two share. Keys shorter than `known` have words that are padded.
-  if (skip < known || words_.size() + count > kMostWords * samples || shared_.size() + (skip - known) > samples * kSampled)
-    return false;
+  const size_t most_shared = std::min<size_t>(samples * kSampled, UINT32_MAX);
+  if (skip < known || words_.size() + count > kMostWords * samples || shared_.size() + (skip - known) > most_shared) return false;
   nodes_.push_back({.first = static_cast<uint32_t>(first),
                     .count = static_cast<uint32_t>(count),
                     .known = static_cast<uint32_t>(known),
@@ -46,7 +47,7 @@ bool AlikeSteps::Fill(const Array& array, const KeyOrder& order, size_t node) {
   return true;
 }
 
-void AlikeSteps::Build(const Array& array, const KeyOrder& order) {
+void AlikeSteps::Build(const Array& array, const KeyOrder& order) try {
   nodes_.clear();
   tops_.clear();
   words_.clear();
@@ -79,6 +80,9 @@ void AlikeSteps::Build(const Array& array, const KeyOrder& order) {
   words_.shrink_to_fit();
   shared_.shrink_to_fit();
   tops_.shrink_to_fit();
+} catch (const std::bad_alloc&) {
+  *this = {};
+  throw;
 }
 
 // WHY IT IS RIGHT  Keys that share `skip` bytes are ordered as their words, if these differ. A sample before the target

@@ -23,14 +23,18 @@ bool TableOrder::Grow() {
   return true;
 }
 
-bool TableOrder::Finish(const RegionSet& regions, const KeyOrder& order) {
+bool TableOrder::Finish(const RegionSet& regions, const KeyOrder& order, const Stop& stop) {
   if (items_.empty()) return false;
+  bool stopped = false;
   try {
     steps_.Build(size_, [this](size_t i) { return items_[i].prefix; });
-    alike_.Build(ArrayOf(&items_[0], size_, regions), order);
+    AlikeSteps::Array array = ArrayOf(&items_[0], size_, regions);
+    array.stops = [&stop, &stopped] { return stopped = stop(); };
+    alike_.Build(array, order);
   } catch (const std::bad_alloc&) {
     return false;
   }
+  if (stopped) return false;
   fetch_bytes_ = TypicalEntryBytes(size_, [&](uint64_t i) { return regions.Resolve<LogEntry>(items_[i].Entry()); });
   return true;
 }
@@ -189,7 +193,7 @@ std::shared_ptr<const TableOrder> TableOrder::Merge(const Orders& orders, const 
     size += funnel.Take(items + size, kItemsAtOnce);
     if (!alike.Order(size, entries, &stopper)) return nullptr;
   }
-  if (stop() || !merged->Finish(regions, order)) return nullptr;
+  if (stop() || !merged->Finish(regions, order, stop)) return nullptr;
   return merged;
 }
 

@@ -46,8 +46,9 @@ class TableOrder {
     if (__builtin_expect(size_ == items_.size(), 0) && !Grow()) return;
     items_[size_++] = {prefix, entry.raw() | (is_whole ? Item::kWhole : 0) | (is_older ? Item::kOlder : 0)};
   }
-  // Builds the search steps. False: there was no memory, and the array must not be used.
-  bool Finish(const RegionSet& regions, const KeyOrder& order);
+  // Builds the search steps. False: there was no memory, or `stop` returned true; the array must not be used.
+  bool Finish(
+      const RegionSet& regions, const KeyOrder& order, const Stop& stop = [] { return false; });
 
   // Merges several arrays, given newest first. Null if there is no memory, or if `stop` returns true; `stop` is called at
   // intervals. May throw std::bad_alloc.

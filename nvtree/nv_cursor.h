@@ -67,8 +67,8 @@ class NvCursor {
     }
   };
 
-  template <class Target>
   // Replaces elements_ by the elements of a leaf, and sets the position to the first one at or after the target.
+  template <class Target>
   void Load(const Target& target, bool before);
   // Copies a leaf, or a part of one, to copy_. Returns the index of the first element at or after the target. *high: as SetHigh.
   template <class Target>
