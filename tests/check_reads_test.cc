@@ -18,6 +18,7 @@
 #include "pmem/persist_mode.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/keep_lists.h"
 #include "util/sync_point.h"
 
 namespace braiddb::test {
@@ -156,9 +157,14 @@ void LoseNext(DB* db, Slice key) {
 
 class DamagedPointerTest : public CheckReadsTest {
  protected:
+  void TearDown() override {
+    SyncPoints::Instance().Clear();
+    CheckReadsTest::TearDown();
+  }
   // Keys in the last level, and behind the one whose pointers are lost, others in a table of L0.
   // `is_list`: as of a table from before the open, its order is not known.
   std::unique_ptr<DB> MakeDamaged(bool has_index = true, bool is_list = false) {
+    if (is_list) KeepListsOfRestoredTables();
     Options options = TinyOptions(1);
     options.disable_auto_compaction = true;
     if (!has_index) options.l1_index_size = 0;

@@ -14,6 +14,7 @@
 #include "braiddb/perf_context.h"
 #include "tests/model/reference_iterator.h"
 #include "tests/support/db_fixture.h"
+#include "tests/support/keep_lists.h"
 #include "tests/support/merge_operators.h"
 #include "tests/support/wait_until.h"
 #include "util/sync_point.h"
@@ -122,12 +123,6 @@ class DbTableOrdersTest : public DbTest {
     while (Cursors() >= than && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     EXPECT_LT(Cursors(), than);
   }
-  // Restored tables stay without an order.
-  static void KeepLists() {
-    SyncPoints::Instance().SetCallback("DBImpl::IndexRestoredTables",
-                                       [](void* is_put_off) { *static_cast<bool*>(is_put_off) = true; });
-    SyncPoints::Instance().Enable();
-  }
 
   void CountMergesByOrder() {
     SyncPoints::Instance().SetCallback("NewChunkScanner:ByOrder", [this](void*) { ++merges_by_order_; });
@@ -152,7 +147,7 @@ TEST_P(DbTableOrdersTest, FoursSixteensAndTwoOfTheseAreOne) {
     ExpectCursors(static_cast<uint64_t>(cursors) + 1);
     ExpectContent();
   }
-  KeepLists();
+  KeepListsOfRestoredTables();
   Reopen();
   EXPECT_EQ(Cursors(), tables + 1);
   ExpectContent();
@@ -426,7 +421,7 @@ TEST_P(DbTableOrdersTest, TablesOfBeforeAnOpenAreMergedByTheirLists) {
   FlushTables(2);
   ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
   FlushTables(2);
-  KeepLists();
+  KeepListsOfRestoredTables();
   Reopen();
   CountMergesByOrder();
   FlushTables(2);
@@ -457,7 +452,7 @@ TEST_P(DbTableOrdersTest, OneListThatStandsForOthersIsNotSoughtAlone) {
   ASSERT_OK(db_->Flush());
   db_->ReleaseSnapshot(snapshots.back());
   snapshots.clear();
-  KeepLists();
+  KeepListsOfRestoredTables();
   Reopen();
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (IntProperty(db_.get(), "braiddb.l1-dram-bytes") == 0 && std::chrono::steady_clock::now() < until)

@@ -648,7 +648,8 @@ TEST(NvTreeSearchTest, ScansOverADamagedElementEnd) {
       for (const bool forward : {true, false}) {
         for (const uint64_t from : {uint64_t{0}, damaged, kKeys - 1}) {
           NvCursor cursor(store.tree());
-          const SearchKey target(order, "user:" + NumberedKey(from), forward ? kMaxSequence : 0);
+          const std::string key = "user:" + NumberedKey(from);
+          const SearchKey target(order, key, forward ? kMaxSequence : 0);
           forward ? cursor.Seek(target) : cursor.SeekBefore(target);
           uint64_t steps = 0;
           for (; cursor.element() != nullptr && steps < 20 * kKeys; ++steps) {
