@@ -85,8 +85,7 @@ class SiteTest(unittest.TestCase):
         self.assertEqual(offences, [])
 
     def test_no_marks_of_the_sources_are_left(self):
-        for name, text in self.pages.items():
-            self.assertNotIn("no-run=", text, name)
+        self.assertEqual([name for name, text in self.pages.items() if re.search(r"```\w", text)], [])
 
     def test_every_option_has_its_place(self):
         header = (SOURCE / "include/braiddb/options.h").read_text(encoding="utf-8")
