@@ -150,7 +150,7 @@ def _section(result):
     parts = [f"\n## {result['title']}\n", f"{result['about']}\n"]
     parts.append(_table(measured, [[result["measured"][name] for name in measured]]))
     if result["commands"]:
-        parts.append("".join(f"    {command}\n" for command in result["commands"]))
+        parts.append('```bash no-run="takes minutes or hours"\n' + "".join(f"{command}\n" for command in result["commands"]) + "```\n")
     parts.append(_table(result["head"], result["rows"]))
     return "\n".join(parts)
 

@@ -23,7 +23,7 @@ THEIRS = os.environ.get("ROCKSDB_DB_BENCH") or shutil.which("db_bench")
 DOCUMENT = (SOURCE / "docs/BENCHMARKING.md").read_text(encoding="utf-8")
 # The flags that docs/BENCHMARKING.md says the preset is.
 EXPANSION = DOCUMENT.split("`--preset=prefix_dist` is these flags")[1].split("`all_dist`")[0]
-PREFIX_DIST = [flag for line in re.findall(r"^    (--[a-z].*)$", EXPANSION, re.MULTILINE) for flag in line.split()]
+PREFIX_DIST = [flag for line in re.findall(r"^(--[a-z].*)$", EXPANSION, re.MULTILINE) for flag in line.split()]
 
 NAMES = ["fillrandom", "readrandom", "seekrandom", "readwhilewriting", "overwrite", "mixgraph"]
 LISTDB_MIX = ["--mix_get_ratio=0.7", "--mix_put_ratio=0.3", "--mix_seek_ratio=0"]  # of what RocksDB's printed once

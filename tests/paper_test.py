@@ -174,7 +174,7 @@ class Paper(unittest.TestCase):
         self.assertEqual(self.paper("--only=nvtree-6", "--update-docs").returncode, 0)
         text = self.document.read_text(encoding="utf-8")
         self.assertIn("## BraidDB and the figures of its papers", text)
-        self.assertIn("    scripts/bench --paper --scale=0.001 ", text)
+        self.assertIn("\nscripts/bench --paper --scale=0.001 ", text)
         self.assertIn(" --only=nvtree-6\n", text)
         self.assertEqual([row for row in self.rows() if f"| {' | '.join(row)} |" not in text.splitlines()], [])
         (result,) = json.loads((self.folder / "docs/results/paper.json").read_text(encoding="utf-8"))["results"]
