@@ -36,9 +36,9 @@ constexpr size_t kBlock = 500;  // operations
 // What the test allows; the C API is meant to stay within 1.05, and what else runs on a machine may be worth as much.
 constexpr double kMost = 1.15;
 
-// Gets can overlap each other if their keys are ready. The CPU guesses which stores and loads alias. Where it guesses wrongly, it may
-// stop overlapping the gets of one side for as long as the process lives. So such a ratio is measured in up to kProcesses processes,
-// and the least counts: what the code costs is in each of them.
+// Gets can overlap each other if their keys are ready. The CPU guesses which stores and loads alias. After a wrong guess, it may
+// stop overlapping the gets of one side for as long as the process lives. So such ratios are measured in up to kProcesses
+// processes, and one process in which they are small is enough: what the code costs is in each of them.
 constexpr int kProcesses = 5;
 constexpr const char* kProcess = "BRAIDDB_COST_PROCESS";  // the number of this process, as that number of letters
 
