@@ -9,6 +9,7 @@
 #include "util/check.h"
 #include "util/prefetch.h"
 #include "util/spin.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 namespace {
@@ -37,9 +38,10 @@ inline size_t LastNotAbove(const uint64_t* words, size_t count, uint64_t word) {
   return static_cast<size_t>(at - words);
 }
 
-// The last index in [first, behind) that is reached; `first` if none is. Binary search.
+// The last index in [first, behind) that is reached; `first` if none is. Binary search. REQUIRES: first <= behind.
 template <class ReachesAt>
 size_t LastReached(size_t first, size_t behind, const ReachesAt& reaches) {
+  BRAIDDB_DCHECK(first <= behind);
   size_t reached = first;
   for (size_t left = behind - first; left > 1; left -= left / 2) {
     if (reaches(reached + left / 2)) reached += left / 2;
@@ -225,7 +227,10 @@ size_t InnerNodes::SlotOf(Common common, uint64_t base, size_t count, const Targ
   if (slot == 0 || word_of(slot) != word) return slot;
   const auto reaches = [&](size_t i) { return Reaches<kStrict>(*order_, Separator{target.prefix, rest_of(i)}, target); };
   if (reaches(slot)) return slot;
-  return LastReached(word == 0 ? 0 : last_not_above(word - 1), slot, reaches);
+  BRAIDDB_SYNC_POINT("InnerNodes::SlotOf:NotReached");
+  // A PLN may change between the two searches, and its separators with this word may then lie behind `slot`.
+  const size_t first = word == 0 ? 0 : std::min(last_not_above(word - 1), slot);
+  return LastReached(first, slot, reaches);
 }
 
 template <bool kStrict, class Target>
@@ -249,9 +254,11 @@ InnerNodes::Descent InnerNodes::Descend(const Levels& levels, const Target& targ
 }
 
 // WHY IT IS RIGHT  A PLN is read like a seqlock: the result counts only if `version` was even and did not change. The epoch guard
-//                  keeps everything alive that a torn read may reach: separator rests, levels and PLNs. A target behind the PLN's
-//                  range is in a right neighbor, which the loop reads next. A PLN's range only shrinks, and the start of a PLN's
-//                  range never changes, so its rest in the levels is the one that the PLN stores.
+//                  keeps everything alive that a torn read may reach: separator rests, levels and PLNs. A torn read stays within
+//                  the slots of the count that the reader has loaded: the bounds of a search do not depend on two loads of words
+//                  being consistent. A target behind the PLN's range is in a right neighbor, which the loop reads next. A PLN's
+//                  range only shrinks, and the start of a PLN's range never changes, so its rest in the levels is the one that
+//                  the PLN stores.
 template <bool kStrict, class Target>
 InnerNodes::Range InnerNodes::Search(const Target& target) const {
   // acquire: pair with the releases in Build and RebuildLevels.
