@@ -76,8 +76,8 @@ class ImitationTest : public DbOpenTest {
     WriteFileOrDie(part, content);
   }
 
-  // The open segment is one that is used again, and an open can meet the imitations: at least two values lie behind the end, so one
-  // of them has the entries of all segments to come. In an old database the generation is the seed. There the entry of this
+  // The open segment is one that is used again, and an open can meet the imitations: at least two values lie behind the end, so
+  // one of them has the entries of all segments to come. In an old database the generation is the seed. There the entry of this
   // generation must lie where the search behind the end looks: near the end, and where an entry of the log may start.
   static bool AnImitationLiesBehindTheEnd(DB* db) {
     bool found = false;
