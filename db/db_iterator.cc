@@ -15,8 +15,8 @@ namespace {
 constexpr int kStepsBeforeSeek = 8;
 // Entries that all cursors together fetch ahead, about.
 constexpr size_t kAhead = 32;
-// L0 and the last level are one cursor, unless that has so many times more entries: then two cursors take less time, since the
-// last level's goes along without a look at the other's for most of the steps.
+// All levels are one cursor, unless the last level has so many times more entries than the others. Then two cursors take less
+// time, since most steps of the last level's do not look at the other one.
 constexpr uint64_t kTimesBelow = 8;
 
 // The smallest string that is greater than every string with this prefix; false if there is none.
@@ -121,11 +121,13 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
     children_.push_back({std::move(cursor), nullptr, 0, is_list, table});
   };
   std::vector<OrderedArray> arrays;
+  size_t memtable_arrays = 0;
   const auto add_arrays = [&](const PmTable* table = nullptr, std::unique_ptr<EntryCursor> level = nullptr) {
     if (arrays.empty()) return;
-    const size_t parts = arrays.size() + (level == nullptr ? 0 : 1);
+    const size_t level_parts = arrays.size() - memtable_arrays + (level == nullptr ? 0 : 1);
     add(std::make_unique<MergingCursor>(db->regions_.get(), &order_, std::move(arrays), std::move(level)), table);
-    children_.back().parts = parts;
+    children_.back().memtable_parts = std::exchange(memtable_arrays, 0);
+    children_.back().level_parts = level_parts;
     arrays.clear();
   };
   std::vector<std::unique_ptr<EntryCursor>> memtables;
@@ -135,10 +137,14 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   add_memtable(*view_->active);
   for (const auto& memtable : view_->immutables) add_memtable(*memtable);
   const FamilyView& levels = *view_->Of(family.id);
-  add_arrays();
-  for (auto& cursor : memtables) add(std::move(cursor));
-  memtable_children_ = children_.size();
+  for (auto& cursor : memtables) {
+    add(std::move(cursor));
+    children_.back().memtable_parts = std::exchange(children_.back().level_parts, 0);
+  }
+  memtable_arrays = arrays.size();
+  // With a merge operator, a cursor over several levels would not give the versions in the order of the levels.
   const bool remember_operands = family.options.merge_operator != nullptr;
+  if (remember_operands || verify_) add_arrays();
   size_t first = 0;
   for (const auto& [order, tables] : levels.orders) {
     const PmTable* const table = levels.l0[first].get();
@@ -274,9 +280,10 @@ void DBIterator::FetchForSeek(const SearchKey& target) {
 }
 
 perf::Timer DBIterator::NoteSeek(size_t child) const {
-  const bool in_memtable = child < memtable_children_;
-  perf::Add(in_memtable ? &PerfContext::seek_on_memtable_count : &PerfContext::seek_child_seek_count, children_[child].parts);
-  return perf::Timer(in_memtable ? &PerfContext::seek_on_memtable_time : &PerfContext::seek_child_seek_time);
+  const auto& [memtable_parts, level_parts] = std::pair(children_[child].memtable_parts, children_[child].level_parts);
+  if (memtable_parts != 0) perf::Add(&PerfContext::seek_on_memtable_count, memtable_parts);
+  if (level_parts != 0) perf::Add(&PerfContext::seek_child_seek_count, level_parts);
+  return perf::Timer(level_parts == 0 ? &PerfContext::seek_on_memtable_time : &PerfContext::seek_child_seek_time);
 }
 
 void DBIterator::LeavePosition(Direction direction) {

@@ -151,7 +151,6 @@ class DBIterator final : public Iterator {
   const uint64_t pin_;
   std::vector<Child> children_;
   std::vector<const BraidedList*> lists_;  // those that children follow, of tables
-  size_t memtable_children_ = 0;           // the first so many
   bool is_plain_ = false;                  // no checksums, no limit of what is skipped, no range tombstones, no prefix
   uint64_t plain_until_ = UINT64_MAX;      // … and with a prefix that is not greater, no bound
   bool has_lower_ = false;

@@ -19,7 +19,9 @@ struct LevelCursor {
   uint64_t prefix = 0;              // of the entry's key
   bool is_list = false;             // the cursor follows a table's list
   const PmTable* table = nullptr;   // of L0, if the cursor is over one alone
-  size_t parts = 1;                 // that a seek searches
+  // Numbers of memtables' parts, and of tables and last levels, that a seek of the cursor searches.
+  size_t memtable_parts = 0;
+  size_t level_parts = 1;
 };
 
 // Those that are not at their end, a heap in entry order, the first one on top; of those that stand on one entry, the first of

@@ -122,7 +122,8 @@ void MergingCursor::FindAll(const SearchKey& target) {
 }
 
 void MergingCursor::FetchFirstKeys(const Source& source) const {
-  for (size_t ahead = 0; source.is_alike && ahead < kReadAhead; ++ahead) FetchKey(source, ahead);
+  if (!source.is_alike || unlooked_ != 0) return;
+  for (size_t ahead = 0; ahead < kReadAhead; ++ahead) FetchKey(source, ahead);
 }
 
 void MergingCursor::SeekToFirst() {
@@ -153,8 +154,8 @@ void MergingCursor::SeekBefore(const SearchKey& target) {
 
 [[gnu::always_inline]] inline void MergingCursor::PlayAll() {
   for (Source& source : sources_) source.NoteBehind();
-  not_plain_ = static_cast<size_t>(std::count_if(sources_.begin(), sources_.end(), [](const Source& source) {
-    return source.at < source.size && !IsPlain(source.items[source.at]);
+  not_plain_ = static_cast<size_t>(std::count_if(sources_.begin(), sources_.end(), [this](const Source& source) {
+    return source.at < source.size && !IsPlain(source.items[source.at], unlooked_);
   }));
   first_ = static_cast<uint32_t>(Play(1).source);
 }
@@ -164,6 +165,7 @@ void MergingCursor::Begin(bool forward) {
   found_ = Found::kNothing;
   flip_ = forward ? 0 : ~uint64_t{0};
   if (level_ != nullptr) TakeFromLevel(kFirstTaken);
+  unlooked_ = MaySettleLate() ? Item::kWhole : 0;
   for (const Source& source : sources_) FetchFirstKeys(source);
   PlayAll();
   at_ = 0;
@@ -191,15 +193,16 @@ void MergingCursor::TakeFromLevel(size_t count) {
 // ---- The tree
 
 // A source at its end gets the largest key and kLooks. Precedes then decides against an item whose prefix is also all ones.
-inline MergingCursor::Turn MergingCursor::TurnOf(const Source& source, uint64_t index, uint64_t flip) {
+inline MergingCursor::Turn MergingCursor::TurnOf(const Source& source, uint64_t index, uint64_t flip, uint64_t unlooked) {
   if (source.at >= source.size) return {UINT64_MAX, index | Turn::kLooks};
   const Item& item = source.items[source.at];
-  const uint64_t looks = ~item.word / Item::kWhole * Turn::kLooks & Turn::kLooks;
+  const uint64_t looks = ~(item.word | unlooked) / Item::kWhole * Turn::kLooks & Turn::kLooks;
   return {item.prefix ^ flip, index | looks | (flip & Turn::kLooks)};
 }
 
 // Of items whose keys fit their prefixes, equal keys are versions of one key. The sources are ordered from newer to older
-// versions, so the source index decides. An entry and its copy compare equal; the index decides as well.
+// versions, so the source index decides. An entry and its copy compare equal; the index decides as well, and so it does if ties are
+// settled late.
 bool MergingCursor::Precedes(const Turn& a, const Turn& b) const {
   const auto a_index = static_cast<uint32_t>(a.source);
   const auto b_index = static_cast<uint32_t>(b.source);
@@ -208,13 +211,14 @@ bool MergingCursor::Precedes(const Turn& a, const Turn& b) const {
   if (x.at >= x.size || y.at >= y.size) return x.at < x.size;
   const Item& of_a = x.items[x.at];
   const Item& of_b = y.items[y.at];
-  const int order = of_a.IsWhole() && of_b.IsWhole() ? 0 : CompareEntries(*order_, *At(of_a), *At(of_b));
+  const bool are_even = (of_a.IsWhole() && of_b.IsWhole()) || unlooked_ != 0;
+  const int order = are_even ? 0 : CompareEntries(*order_, *At(of_a), *At(of_b));
   return (order != 0 ? order < 0 : a_index < b_index) == (flip_ == 0);
 }
 
 // Plays the subtree recursively, which is needed once per seek. Merge then replays one path per item.
 MergingCursor::Turn MergingCursor::Play(size_t node) {
-  if (node >= losers_.size()) return TurnOf(sources_[node - losers_.size()], node - losers_.size(), flip_);
+  if (node >= losers_.size()) return TurnOf(sources_[node - losers_.size()], node - losers_.size(), flip_, unlooked_);
   const Turn left = Play(2 * node);
   const Turn right = Play(2 * node + 1);
   const bool is_left = left.key != right.key ? left.key < right.key : Precedes(left, right);
@@ -255,8 +259,8 @@ inline void MergingCursor::PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* 
 // WHY IT IS RIGHT  Invariant: losers hold the loser of each match, and first_ is the overall winner. The winner's source
 //                  advances, and only the matches on its path to the root change.
 // COST  The latency from one winner to the next bounds the throughput, so this chain is short. The choice of the winner and the
-//       choice to skip an item are not branches. kAllPlain removes all checks that are needed only for keys that do not fit their
-//       prefixes.
+//       choice to skip an item are not branches. kAllPlain removes all checks that are needed only by a merge by entries and at a
+//       source's end.
 template <bool kAllPlain>
 size_t MergingCursor::Merge(size_t until, size_t looks) {
   const RegionSet& regions = *regions_;
@@ -265,6 +269,7 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
   uint64_t* const losers = losers_.data();
   const size_t leaves = losers_.size();
   const uint64_t flip = kAllPlain ? 0 : flip_;
+  const uint64_t unlooked = unlooked_;
   const size_t step = flip == 0 ? 1 : -size_t{1};
   const uintptr_t far = step * (items_ahead_ + 1) * sizeof(Item);
   const bool keeps_all = !kAllPlain && (has_all_ || flip != 0);
@@ -274,31 +279,31 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
   for (; looks != 0 && made != until; --looks) {
     Source& source = sources[first];
     const size_t at = source.at;
-    // The fast path reads items[1] and items[2], so it leaves the last two items to the general path.
-    if (at + (kAllPlain ? 2 : 0) >= source.size) break;
+    if (at >= source.size) break;
+    // The fast path reads the item after the next one, so it leaves the last two items to the general path.
+    if (kAllPlain && (source.after + 1 >= source.size || !IsPlain(source.items[source.after], unlooked))) break;
     const Item* const items = source.items + at;
-    if (kAllPlain && !IsPlain(items[1])) break;
     const Item item = *items;
-    source.at = at + step;
+    source.at = kAllPlain || !keeps_all ? source.after : at + step;
     Prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(items) + far));  // at times past the end: harmless
     Turn winner;
     if constexpr (kAllPlain) {
       // The prefix of the next item was loaded one step earlier, so the match does not wait for the load.
       winner = {source.behind, first};
-      source.behind = items[2].prefix;
+      source.PassTo(source.at + 1);
     } else {
       // The level's source is empty: refill it before its next match.
       if (__builtin_expect(source.at >= source.size, 0) && level_ != nullptr && first == arrays_.size()) {
         TakeFromLevel(kMostTaken);
         FetchFirstKeys(source);
       }
-      if (source.is_alike) FetchKey(source, kReadAhead - 1);
+      if (source.is_alike && unlooked == 0) FetchKey(source, kReadAhead - 1);
       if (!keeps_all) {
-        not_plain_ -= !IsPlain(item);
-        not_plain_ += source.at < source.size && !IsPlain(source.items[source.at]);
+        not_plain_ -= !IsPlain(item, unlooked);
+        not_plain_ += source.at < source.size && !IsPlain(source.items[source.at], unlooked);
         source.NoteBehind();
       }
-      winner = TurnOf(source, first, flip);
+      winner = TurnOf(source, first, flip, unlooked);
     }
     // Replay the matches on the path from the winner's leaf to the root.
     for (uint64_t child = leaves + first; child != 1;) {
@@ -317,10 +322,13 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
     }
     first = static_cast<uint32_t>(winner.source);
     // If both keys fit their prefixes, equal prefixes mean versions of one key. Otherwise only the item's own flag tells.
-    const bool are_whole = kAllPlain || (item.word & last.word & Item::kWhole) != 0;
-    const bool is_older = item.IsOlder() | ((item.prefix == last.prefix) & are_whole);
+    const bool are_alike = item.prefix == last.prefix;
+    const bool are_whole = (item.word & last.word & Item::kWhole) != 0;
+    const bool is_older = item.IsOlder() | (are_alike & are_whole);
     const auto entry = reinterpret_cast<uint64_t>(regions.Resolve<LogEntry>(item.Entry()));
-    ring_[made % kRing] = {item.prefix, entry | is_older * Item::kOlder};
+    const uint64_t tied = are_alike & (keeps_all | !are_whole) ? unlooked : 0;
+    static_assert(Merged::kTied == Item::kWhole);
+    ring_[made % kRing] = {item.prefix, entry | tied | is_older * Item::kOlder};
     made += keeps_all | !is_older | (!kAllPlain && made == 0);  // the first item after a seek is kept, also an older version
     last = item;
   }
@@ -331,6 +339,8 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
 }
 
 // WHY IT IS RIGHT  A source is sorted, so its remaining versions of the key are its next items; a source at another key has none.
+//                  If ties are settled late, a source may stand at smaller keys with the same prefix. So only the source moves whose
+//                  next item is known to be a version of the key.
 [[gnu::noinline]] void MergingCursor::PassVersions() {
   // Sequence number 0 comes after all versions of the key.
   const SearchKey behind(last_.prefix, At(last_)->key(), 0);
@@ -340,12 +350,13 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
   for (size_t i = 0; i < arrays_.size(); ++i) {
     Source& source = sources_[i];
     const Item* const end = source.items + source.size;
-    if (source.at < source.size)
+    if (source.at < source.size && (unlooked_ == 0 || i == first_))
       source.at = static_cast<size_t>(std::partition_point(source.items + source.at, end, is_version) - source.items);
   }
   if (level_ != nullptr) {
     const Source& source = sources_[arrays_.size()];
-    if (source.at < source.size && is_version(source.items[source.at])) {
+    const bool may_move = unlooked_ == 0 || first_ == arrays_.size();
+    if (may_move && source.at < source.size && is_version(source.items[source.at])) {
       level_->Seek(behind);
       TakeFromLevel(kMostTaken);
     }
@@ -360,7 +371,77 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
     Merge<false>(until, kVersionsBeforeSearch);
     const Source& next = sources_[first_];
     if (made_ == until || next.at >= next.size) return;
-    PassVersions();
+    if (unlooked_ == 0 || NextIsVersion()) PassVersions();
+  }
+}
+
+// ---- Ties
+
+// A source's first item may be an older version of a key whose newer version is before the target. The item must be kept, so the
+// order of all items has to be known when it is merged.
+bool MergingCursor::MaySettleLate() const {
+  if (flip_ != 0 || !order_->equal_means_same()) return false;
+  return std::ranges::none_of(sources_, [](const Source& source) {
+    if (source.at >= source.size) return false;
+    const Item* const next = source.items + source.at;
+    return next->IsOlder() ||
+           (source.is_alike && source.at + kManyAlike <= source.size && next[kManyAlike - 1].prefix == next->prefix);
+  });
+}
+
+void MergingCursor::MakeTie() {
+  size_t begin = made_ - 1;
+  while (begin > 0 && ring_[begin % kRing].is_tied()) --begin;
+  while (GoesOnAlike()) {
+    if (made_ - begin >= kMostTied) return MergeByEntries(begin);
+    const size_t before = made_;
+    Merge<false>(made_ + 1, kVersionsBeforeSearch);
+    if (made_ == before && GoesOnAlike() && NextIsVersion()) PassVersions();
+  }
+}
+
+// WHY IT IS RIGHT  The items of a source in a tie are neighbours in it. So the first entry of the tie is the first of what was
+//                  merged, or the next one of a source. A seek to it moves each source to its first item of the tie.
+[[gnu::noinline]] void MergingCursor::MergeByEntries(size_t begin) {
+  const uint64_t prefix = ring_[begin % kRing].prefix;
+  const LogEntry* first = ring_[begin % kRing].entry();
+  const auto add = [&](const LogEntry* entry) {
+    if (CompareEntries(*order_, *entry, *first) < 0) first = entry;
+  };
+  for (size_t i = begin + 1; i < made_; ++i) add(ring_[i % kRing].entry());
+  for (const Source& source : sources_) {
+    if (source.at < source.size && source.items[source.at].prefix == prefix) add(At(source.items[source.at]));
+  }
+  made_ = begin;
+  fetched_ = std::min(fetched_, made_);
+  last_ = {};
+  unlooked_ = 0;
+  const SearchKey target(prefix, first->key(), first->sequence());
+  FindAll(target);
+  found_ = Found::kNothing;
+  if (level_ != nullptr) {
+    level_->Seek(target);
+    TakeFromLevel(kMostTaken);
+  }
+  for (const Source& source : sources_) FetchFirstKeys(source);
+  PlayAll();
+}
+
+// An insertion sort, since a tie has few items and mostly two. It is stable: of an entry and its copy, the earlier source's comes
+// first.
+[[gnu::noinline]] void MergingCursor::Settle() {
+  size_t end = at_ + 1;
+  for (; end < made_ && ring_[end % kRing].is_tied(); ++end) {
+    const Merged item{ring_[end % kRing].prefix, ring_[end % kRing].word & ~Merged::kTied};
+    size_t to = end;
+    for (; to > at_ && CompareEntries(*order_, *item.entry(), *ring_[(to - 1) % kRing].entry()) < 0; --to)
+      ring_[to % kRing] = ring_[(to - 1) % kRing];
+    ring_[to % kRing] = item;
+  }
+  for (size_t i = at_ + 1; i < end; ++i) {
+    Merged& item = ring_[i % kRing];
+    const bool is_older = SameBytes(item.entry()->key(), ring_[(i - 1) % kRing].entry()->key());
+    item.word = (item.word & ~Item::kOlder) | is_older * Item::kOlder;
   }
 }
 
@@ -368,7 +449,7 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
 //        3. If the budget of examined items is used up, stop. If all of them were older versions, skip the rest by a search.
 // WHY IT IS RIGHT  Each round merges or skips at least one item, so the loop ends. It merges at least one item unless the sources
 //                  end.
-void MergingCursor::Make(size_t count) {
+void MergingCursor::MakeSome(size_t count) {
   const size_t before = made_;
   const size_t until = before + count;
   size_t looks = kMostLooks * count;
@@ -388,6 +469,14 @@ void MergingCursor::Make(size_t count) {
     const size_t some = MergesPlain() ? 1 : looks;
     looks -= some - Merge<false>(until, some);
   }
+}
+
+void MergingCursor::Make(size_t count) {
+  const size_t until = made_ + count;
+  MakeSome(count);
+  if (unlooked_ == 0 || made_ == 0) return;
+  MakeTie();
+  if (unlooked_ == 0 && made_ < until) MakeSome(until - made_);
 }
 
 void MergingCursor::FetchUntil(size_t end) {
@@ -435,6 +524,7 @@ inline void MergingCursor::Step() {
 inline void MergingCursor::Set() {
   entry_ = nullptr;
   if (at_ == made_) return;
+  if (__builtin_expect(ring_[(at_ + 1) % kRing].is_tied(), 0)) Settle();
   const Merged& merged = ring_[at_ % kRing];
   prefix_ = merged.prefix;
   entry_ = merged.entry();

@@ -19,10 +19,14 @@ namespace braiddb {
 // ALGORITHM    A loser tree (Knuth, The Art of Computer Programming, vol. 3, 5.4.1) merges the sources, which are the arrays and
 //              the level. The cursor merges a batch of items beyond its position into a ring, comparing only 8-byte key prefixes,
 //              and prefetches each merged entry. The entry is then in the cache when the cursor reaches it. The inner loop has no
-//              unpredictable branch. An entry is read during a merge only if two prefixes are equal and at least one of them does
-//              not fit the key (OrderedItem::IsWhole). Such an entry is prefetched before its item is the next one of its
-//              source. A seek searches the items with the target's prefix by their entries, in all arrays
-//              side by side: one cache miss per halving for all arrays together. AlikeSteps narrow that search.
+//              unpredictable branch, and reads no entry. A seek searches the items with the target's prefix by their entries, in
+//              all arrays side by side: one cache miss per halving for all arrays together. AlikeSteps narrow that search.
+// TIES         Neighbours in the ring with equal prefixes, of which at least one does not fit its key (OrderedItem::IsWhole), are
+//              a tie. The merge puts a tie into the order of its sources. The cursor sorts it by the entries when it reaches the
+//              tie's first item (Settle), since the entries are in the cache then. A batch ends only behind a tie. If a tie would
+//              have more than kMostTied items, the cursor merges by entries until the next seek: the tree compares entries where
+//              prefixes are equal, and each source's next entries are prefetched. So it does at once if a seek ends in such a place
+//              of an array, for a comparator that does not compare bytes, and backward.
 // VERSIONS     NextKey skips items that are known to be older versions of the key before them. The first Next searches the
 //              cursor's position once and from then on keeps all versions.
 // COST         Per item about log2 of the number of sources steps in the tree, and one prefetched entry.
@@ -55,7 +59,11 @@ class MergingCursor final : public EntryCursor {
   static constexpr size_t kRing = 64;
   // Maximum of items per merged batch; twice as many are prefetched ahead of the position. SetReadAhead lowers it.
   static constexpr size_t kMostMade = 12;
-  static_assert(3 * kMostMade < kRing);
+  // Maximum of items of a tie that goes on behind its batch.
+  static constexpr size_t kMostTied = 16;
+  static_assert(4 * kMostMade + kMostTied <= kRing);
+  // An array in which so many items have one prefix is merged by entries there.
+  static constexpr size_t kManyAlike = 8;
   // Size of the first batch after a seek, which may be followed by few steps. Each batch doubles it.
   static constexpr size_t kFirstMade = 6;
   // Entries with more bytes are prefetched per batch, first lines first. This takes less time than one by one.
@@ -79,12 +87,18 @@ class MergingCursor final : public EntryCursor {
     const Item* items = nullptr;
     size_t size = 0;
     size_t at = 0;  // position of the next item; >= size: at the end
-    // Prefix of the item after the next one, going forward. It saves one load between two winners of the tree.
+    // Going forward, if older versions are skipped: position of the item after the next one, and its prefix. The prefix saves one
+    // load between two winners of the tree.
+    size_t after = 0;
     uint64_t behind = 0;
     bool is_alike = false;  // many neighbours have one prefix
 
-    void NoteBehind() {
-      if (at + 1 < size) behind = items[at + 1].prefix;
+    // Sets `after` and `behind`. Older versions of the next item are passed, up to kVersionsBeforeSearch of them.
+    void NoteBehind() { PassTo(at + 1); }
+    void PassTo(size_t place) {
+      for (size_t left = kVersionsBeforeSearch; left != 0 && place + 1 < size && items[place].IsOlder(); --left) ++place;
+      after = place;
+      if (place < size) behind = items[place].prefix;
     }
   };
   struct Search {
@@ -96,7 +110,7 @@ class MergingCursor final : public EntryCursor {
     size_t middle() const { return at + (end - at) / 2; }
   };
   // The next item of a source, as compared in the tree. The smaller key wins. If keys are equal and either has kLooks, Precedes
-  // decides; if neither has it, the source with the smaller index wins.
+  // decides; if neither has it, the source with the smaller index wins. Only a merge by entries sets kLooks before a source's end.
   struct Turn {
     static constexpr uint64_t kLooks = uint64_t{1} << 32;
     uint64_t key;     // the prefix, or its complement going backward; all ones at the end
@@ -104,16 +118,22 @@ class MergingCursor final : public EntryCursor {
   };
   struct Merged {
     uint64_t prefix;
-    uint64_t word;  // address of the entry; kOlder: known to be an older version than the item before
+    static constexpr uint64_t kTied = 2;
+    // Address of the entry. kOlder: known to be an older version than the item before. kTied: in a tie with the item before, which
+    // is not settled yet.
+    uint64_t word;
 
-    const LogEntry* entry() const { return reinterpret_cast<const LogEntry*>(word & ~Item::kOlder); }
+    const LogEntry* entry() const { return reinterpret_cast<const LogEntry*>(word & ~(Item::kOlder | kTied)); }
     bool is_older() const { return (word & Item::kOlder) != 0; }
+    bool is_tied() const { return (word & kTied) != 0; }
   };
 
-  // `flip`: flip_. Sets kLooks unless the prefix decides alone: going forward, with an item whose key fits its prefix.
-  static Turn TurnOf(const Source& source, uint64_t index, uint64_t flip);
-  // The key fits its prefix, and the prefix differs from that of sources at the end.
-  static bool IsPlain(const Item& item) { return item.IsWhole() && item.prefix != UINT64_MAX; }
+  // `flip`: flip_. `unlooked`: unlooked_. Sets kLooks unless the prefix decides alone.
+  static Turn TurnOf(const Source& source, uint64_t index, uint64_t flip, uint64_t unlooked);
+  // No entry is read to merge the item, and its prefix differs from that of sources at the end.
+  static bool IsPlain(const Item& item, uint64_t unlooked) {
+    return ((item.word | unlooked) & Item::kWhole) != 0 && item.prefix != UINT64_MAX;
+  }
   // One match of the tree: *child becomes its parent node. The larger key stays at the node; the other becomes *winner. If keys
   // are equal, the left child wins, which has the newer versions. REQUIRES: neither has kLooks if their keys are equal.
   static void PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* losers, Turn* winner);
@@ -134,20 +154,42 @@ class MergingCursor final : public EntryCursor {
   void Begin(bool forward);
   // Plays the subtree below this node and returns its winner.
   Turn Play(size_t node);
-  // Merges `count` more items; at least one, and fewer only at the end or after many skipped ones.
+  // Merges `count` more items, and the rest of the last one's tie; at least one, and fewer only at the end or after many skipped
+  // ones.
   void Make(size_t count);
-  // Moves each source behind all versions of last_'s key by a search. REQUIRES: going forward.
+  // As Make, but may end within a tie.
+  void MakeSome(size_t count);
+  // Moves the sources behind all versions of last_'s key by a search: all sources in a merge by entries, else the next item's.
+  // REQUIRES: going forward; the next item is such a version.
   void PassVersions();
   // Merges one more item, if there is one. REQUIRES: all items since the last merged one were skipped.
   void MakeBehindVersions();
+  // The next item has the prefix of the last one.
+  bool GoesOnAlike() const {
+    const Source& next = sources_[first_];
+    return next.at < next.size && next.items[next.at].prefix == last_.prefix;
+  }
+  // The next item is known to be an older version of last_'s key. REQUIRES: GoesOnAlike().
+  bool NextIsVersion() const {
+    const Item& next = sources_[first_].items[sources_[first_].at];
+    return next.IsOlder() || (next.IsWhole() && last_.IsWhole());
+  }
+  // Merges the rest of the last item's tie. REQUIRES: made_ > 0; ties are settled late.
+  void MakeTie();
+  // Takes the last merged items from `begin` on back, and merges them by entries. REQUIRES: they are a tie, or the part of one.
+  void MergeByEntries(size_t begin);
+  // Sorts the tie that begins at the position, and marks older versions in it.
+  void Settle();
+  // True if the merge may settle ties late from the sources' positions on.
+  bool MaySettleLate() const;
   // Builds the tree from the sources' positions.
   void PlayAll();
   // Merges until made_ == `until`, `looks` items were examined, or the sources end. Returns the rest of `looks`. `kAllPlain`: the
   // fast path; stops before an item that is not plain and before the last two items of a source. REQUIRES for it: MergesPlain().
   template <bool kAllPlain>
   size_t Merge(size_t until, size_t looks);
-  // True if all sources' next items are plain, last_ is whole, and older versions are skipped.
-  bool MergesPlain() const { return not_plain_ == 0 && last_.IsWhole() && flip_ == 0 && !has_all_ && made_ != 0; }
+  // True if all sources' next items are plain, and older versions are skipped.
+  bool MergesPlain() const { return not_plain_ == 0 && flip_ == 0 && !has_all_ && made_ != 0; }
   // Prefetches the merged items before `end` together.
   void FetchUntil(size_t end);
   // Merges and prefetches more. Called at make_at_: when all merged items are prefetched, or, with large entries, when less than
@@ -180,6 +222,7 @@ class MergingCursor final : public EntryCursor {
   uint64_t first_ = 0;    // index of the source with the next item
   size_t not_plain_ = 0;  // number of sources whose next item is not plain
   uint64_t flip_ = 0;     // all ones going backward, else 0
+  uint64_t unlooked_ = 0;  // kWhole if ties are settled late; 0 in a merge by entries
   bool has_all_ = false;  // older versions are kept; going backward they always are
   size_t most_made_ = kUsualReadAhead / 2;
   Found found_ = Found::kNothing;
@@ -190,7 +233,7 @@ class MergingCursor final : public EntryCursor {
   size_t make_at_ = 0;  // position at which MakeAhead is called
   size_t ahead_ = 0;    // prefetch distance in entries; size of a batch if entries are large
   Item last_{};         // the last item that was merged or skipped; not whole if there is none
-  std::array<Merged, kRing> ring_;
+  std::array<Merged, kRing> ring_{};
 };
 
 }  // namespace braiddb
