@@ -454,9 +454,9 @@ void HashMemtable::TakeNewBlocks() const {
 }
 
 // STEPS  1. Collect published nodes that are in no run.  2. Sort them.  3. Merge them with the newest runs, as long as a run is
-//        smaller than twice the sum.  4. Build the search steps.  5. Store the runs and set the nodes' bits.
+//        smaller than four times the sum.  4. Build the search steps.  5. Store the runs and set the nodes' bits.
 // EXCEPTIONS  All memory is allocated before step 5, so std::bad_alloc leaves the runs as they were.
-// COST   Each entry takes part in at most log2 n merges.
+// COST   Each entry takes part in at most 4 log4 n merges.
 std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() const {
   std::lock_guard lock(runs_mutex_);
   TakeNewBlocks();
@@ -488,8 +488,8 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
   Sort(&fresh);
   std::vector<std::shared_ptr<const Run>> runs = runs_;
   size_t kept = runs.size();
-  // Each run is at least twice as large as the next newer one, so there are at most log2 n runs.
-  for (size_t joined = fresh.size(); kept > 0 && runs[kept - 1]->items.size() < 2 * joined;) joined += runs[--kept]->items.size();
+  // Each run is at least four times as large as the next newer one, so there are at most log4 n runs.
+  for (size_t joined = fresh.size(); kept > 0 && runs[kept - 1]->items.size() < 4 * joined;) joined += runs[--kept]->items.size();
   auto run = std::make_shared<Run>();
   if (kept < runs.size()) {
     fresh = Join(std::span(runs).subspan(kept), {fresh.data(), fresh.size()});

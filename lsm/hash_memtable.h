@@ -22,7 +22,7 @@ namespace braiddb {
 //              the table, a larger table is added. The `before` field links it to the smaller one, and lookups search all of
 //              them.
 // ORDER        A run is a sorted array of nodes. Before the memtable creates a cursor, it sorts all entries that are in no run
-//              yet into a new run. It then merges runs of similar size, so that n entries form at most log2 n runs. The flush
+//              yet into a new run. It then merges runs of similar size, so that n entries form at most log4 n runs. The flush
 //              merges all runs into one. The head of each block holds the number of nodes taken from the block, so a scan of the
 //              block ends there.
 // CONCURRENCY  No slot or node is ever removed. Two writers that insert the same new key therefore try the same empty slot, and

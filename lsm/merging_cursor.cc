@@ -430,18 +430,22 @@ void MergingCursor::MakeTie() {
 // An insertion sort, since a tie has few items and mostly two. It is stable: of an entry and its copy, the earlier source's comes
 // first.
 [[gnu::noinline]] void MergingCursor::Settle() {
-  size_t end = at_ + 1;
-  for (; end < made_ && ring_[end % kRing].is_tied(); ++end) {
-    const Merged item{ring_[end % kRing].prefix, ring_[end % kRing].word & ~Merged::kTied};
-    size_t to = end;
-    for (; to > at_ && CompareEntries(*order_, *item.entry(), *ring_[(to - 1) % kRing].entry()) < 0; --to)
-      ring_[to % kRing] = ring_[(to - 1) % kRing];
-    ring_[to % kRing] = item;
-  }
-  for (size_t i = at_ + 1; i < end; ++i) {
-    Merged& item = ring_[i % kRing];
-    const bool is_older = SameBytes(item.entry()->key(), ring_[(i - 1) % kRing].entry()->key());
-    item.word = (item.word & ~Item::kOlder) | is_older * Item::kOlder;
+  for (size_t next = at_ + 1; next < made_ && ring_[next % kRing].is_tied(); ++next) {
+    const Merged item = ring_[next % kRing];
+    const LogEntry& entry = *item.entry();
+    bool is_older = false;     // than the item before it
+    bool is_followed = false;  // by an older version
+    size_t to = next;
+    for (; to > at_; --to) {
+      const Merged& before = ring_[(to - 1) % kRing];
+      const int order = order_->Compare(entry.key(), before.entry()->key());
+      is_older = order == 0 && entry.sequence() <= before.entry()->sequence();
+      if (order > 0 || is_older) break;
+      is_followed = order == 0;
+      ring_[to % kRing] = before;
+    }
+    ring_[to % kRing] = {item.prefix, reinterpret_cast<uint64_t>(&entry) | is_older * Item::kOlder};
+    if (is_followed) ring_[(to + 1) % kRing].word |= Item::kOlder;
   }
 }
 
