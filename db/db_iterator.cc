@@ -28,6 +28,19 @@ bool PrefixEnd(std::string prefix, std::string* end) {
   return true;
 }
 
+// Whether memtables and L0 are one cursor. Not if keys are alike, as a cursor over many arrays then compares more entries. Not if
+// there is a single array, which would slow down the cursor of the last level.
+bool IsOneCursorBetter(const std::vector<OrderedArray>& memtables, const FamilyView& levels) {
+  size_t arrays = memtables.size();
+  if (std::ranges::any_of(memtables, &OrderedArray::IsAlike)) return false;
+  for (const auto& [order, tables] : levels.orders) {
+    if (order == nullptr) continue;
+    if (order->array().IsAlike()) return false;
+    ++arrays;
+  }
+  return arrays > 1;
+}
+
 // For a handle that is not valid.
 class ErrorIterator final : public Iterator {
  public:
@@ -144,7 +157,7 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   memtable_arrays = arrays.size();
   // With a merge operator, a cursor over several levels would not give the versions in the order of the levels.
   const bool remember_operands = family.options.merge_operator != nullptr;
-  if (remember_operands || verify_) add_arrays();
+  if (remember_operands || verify_ || !IsOneCursorBetter(arrays, levels)) add_arrays();
   size_t first = 0;
   for (const auto& [order, tables] : levels.orders) {
     const PmTable* const table = levels.l0[first].get();

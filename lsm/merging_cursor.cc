@@ -41,8 +41,7 @@ MergingCursor::MergingCursor(const RegionSet* regions, const KeyOrder* order, st
     Source& source = sources_[i];
     source.items = arrays_[i].items;
     source.size = source.at = arrays_[i].size;
-    const OrderedArray& array = arrays_[i];
-    source.is_alike = array.size > 1 && (!array.alike->empty() || array.items[0].prefix == array.items[array.size - 1].prefix);
+    source.is_alike = arrays_[i].IsAlike();
   }
 }
 
@@ -153,9 +152,9 @@ void MergingCursor::SeekBefore(const SearchKey& target) {
 }
 
 [[gnu::always_inline]] inline void MergingCursor::PlayAll() {
-  for (Source& source : sources_) source.NoteBehind();
+  for (Source& source : sources_) NoteBehind(&source);
   not_plain_ = static_cast<size_t>(std::count_if(sources_.begin(), sources_.end(), [this](const Source& source) {
-    return source.at < source.size && !IsPlain(source.items[source.at], unlooked_);
+    return source.at < source.size && !IsPlain(source.items[source.at], flip_, unlooked_);
   }));
   first_ = static_cast<uint32_t>(Play(1).source);
 }
@@ -187,7 +186,7 @@ void MergingCursor::TakeFromLevel(size_t count) {
   source.size = taken;
   source.at = forward ? 0 : taken - 1;
   source.is_alike = taken > 1 && source.items[0].prefix == source.items[taken - 1].prefix;
-  source.NoteBehind();
+  NoteBehind(&source);
 }
 
 // ---- The tree
@@ -196,8 +195,8 @@ void MergingCursor::TakeFromLevel(size_t count) {
 inline MergingCursor::Turn MergingCursor::TurnOf(const Source& source, uint64_t index, uint64_t flip, uint64_t unlooked) {
   if (source.at >= source.size) return {UINT64_MAX, index | Turn::kLooks};
   const Item& item = source.items[source.at];
-  const uint64_t looks = ~(item.word | unlooked) / Item::kWhole * Turn::kLooks & Turn::kLooks;
-  return {item.prefix ^ flip, index | looks | (flip & Turn::kLooks)};
+  const uint64_t looks = ((~item.word | flip) & ~unlooked) / Item::kWhole * Turn::kLooks & Turn::kLooks;
+  return {item.prefix ^ flip, index | looks};
 }
 
 // Of items whose keys fit their prefixes, equal keys are versions of one key. The sources are ordered from newer to older
@@ -259,20 +258,21 @@ inline void MergingCursor::PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* 
 // WHY IT IS RIGHT  Invariant: losers hold the loser of each match, and first_ is the overall winner. The winner's source
 //                  advances, and only the matches on its path to the root change.
 // COST  The latency from one winner to the next bounds the throughput, so this chain is short. The choice of the winner and the
-//       choice to skip an item are not branches. kAllPlain removes all checks that are needed only by a merge by entries and at a
-//       source's end.
-template <bool kAllPlain>
+//       choice to skip an item are not branches. The fast paths have none of the checks that are needed only by a merge by entries
+//       and at a source's end.
+template <MergingCursor::Path kPath>
 size_t MergingCursor::Merge(size_t until, size_t looks) {
   const RegionSet& regions = *regions_;
   Source* const sources = sources_.data();
   uint64_t* const keys = keys_.data();
   uint64_t* const losers = losers_.data();
   const size_t leaves = losers_.size();
-  const uint64_t flip = kAllPlain ? 0 : flip_;
+  constexpr bool kAllPlain = kPath != Path::kAny;
+  const uint64_t flip = kAllPlain ? (kPath == Path::kForward ? 0 : UINT64_MAX) : flip_;
   const uint64_t unlooked = unlooked_;
   const size_t step = flip == 0 ? 1 : -size_t{1};
   const uintptr_t far = step * (items_ahead_ + 1) * sizeof(Item);
-  const bool keeps_all = !kAllPlain && (has_all_ || flip != 0);
+  const bool keeps_all = kAllPlain ? kPath == Path::kBackward : has_all_ || flip != 0;
   size_t made = made_;
   uint64_t first = first_;
   Item last = last_;
@@ -280,17 +280,16 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
     Source& source = sources[first];
     const size_t at = source.at;
     if (at >= source.size) break;
-    // The fast path reads the item after the next one, so it leaves the last two items to the general path.
-    if (kAllPlain && (source.after + 1 >= source.size || !IsPlain(source.items[source.after], unlooked))) break;
+    if (kAllPlain && (source.after >= source.size || !IsPlain(source.items[source.after], flip, unlooked))) break;
     const Item* const items = source.items + at;
     const Item item = *items;
-    source.at = kAllPlain || !keeps_all ? source.after : at + step;
+    source.at = keeps_all ? at + step : source.after;
     Prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(items) + far));  // at times past the end: harmless
     Turn winner;
     if constexpr (kAllPlain) {
       // The prefix of the next item was loaded one step earlier, so the match does not wait for the load.
-      winner = {source.behind, first};
-      source.PassTo(source.at + 1);
+      winner = {source.behind ^ flip, first};
+      source.NoteBehind<kPath == Path::kForward>();
     } else {
       // The level's source is empty: refill it before its next match.
       if (__builtin_expect(source.at >= source.size, 0) && level_ != nullptr && first == arrays_.size()) {
@@ -298,10 +297,10 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
         FetchFirstKeys(source);
       }
       if (source.is_alike && unlooked == 0) FetchKey(source, kReadAhead - 1);
-      if (!keeps_all) {
-        not_plain_ -= !IsPlain(item, unlooked);
-        not_plain_ += source.at < source.size && !IsPlain(source.items[source.at], unlooked);
-        source.NoteBehind();
+      if (!has_all_) {
+        not_plain_ -= !IsPlain(item, flip, unlooked);
+        not_plain_ += source.at < source.size && !IsPlain(source.items[source.at], flip, unlooked);
+        NoteBehind(&source);
       }
       winner = TurnOf(source, first, flip, unlooked);
     }
@@ -368,7 +367,7 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
 [[gnu::noinline]] void MergingCursor::MakeBehindVersions() {
   const size_t until = made_ + 1;
   for (;;) {
-    Merge<false>(until, kVersionsBeforeSearch);
+    Merge<Path::kAny>(until, kVersionsBeforeSearch);
     const Source& next = sources_[first_];
     if (made_ == until || next.at >= next.size) return;
     if (unlooked_ == 0 || NextIsVersion()) PassVersions();
@@ -380,12 +379,13 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
 // A source's first item may be an older version of a key whose newer version is before the target. The item must be kept, so the
 // order of all items has to be known when it is merged.
 bool MergingCursor::MaySettleLate() const {
-  if (flip_ != 0 || !order_->equal_means_same()) return false;
-  return std::ranges::none_of(sources_, [](const Source& source) {
+  if (!order_->equal_means_same()) return false;
+  const bool skips = flip_ == 0 && !has_all_;
+  return std::ranges::none_of(sources_, [this, skips](const Source& source) {
     if (source.at >= source.size) return false;
-    const Item* const next = source.items + source.at;
-    return next->IsOlder() ||
-           (source.is_alike && source.at + kManyAlike <= source.size && next[kManyAlike - 1].prefix == next->prefix);
+    if (skips && source.items[source.at].IsOlder()) return true;
+    const size_t far = flip_ == 0 ? source.at + kManyAlike - 1 : source.at - kManyAlike + 1;
+    return source.is_alike && far < source.size && source.items[far].prefix == source.items[source.at].prefix;
   });
 }
 
@@ -395,18 +395,18 @@ void MergingCursor::MakeTie() {
   while (GoesOnAlike()) {
     if (made_ - begin >= kMostTied) return MergeByEntries(begin);
     const size_t before = made_;
-    Merge<false>(made_ + 1, kVersionsBeforeSearch);
+    Merge<Path::kAny>(made_ + 1, kVersionsBeforeSearch);
     if (made_ == before && GoesOnAlike() && NextIsVersion()) PassVersions();
   }
 }
 
-// WHY IT IS RIGHT  The items of a source in a tie are neighbours in it. So the first entry of the tie is the first of what was
-//                  merged, or the next one of a source. A seek to it moves each source to its first item of the tie.
+// WHY IT IS RIGHT  The items of a source in a tie are neighbours in it. So the first entry of the tie in the direction of the merge
+//                  is one that was merged, or the next one of a source. A seek to it moves each source to its first item of the tie.
 [[gnu::noinline]] void MergingCursor::MergeByEntries(size_t begin) {
   const uint64_t prefix = ring_[begin % kRing].prefix;
   const LogEntry* first = ring_[begin % kRing].entry();
   const auto add = [&](const LogEntry* entry) {
-    if (CompareEntries(*order_, *entry, *first) < 0) first = entry;
+    if ((CompareEntries(*order_, *entry, *first) < 0) == (flip_ == 0)) first = entry;
   };
   for (size_t i = begin + 1; i < made_; ++i) add(ring_[i % kRing].entry());
   for (const Source& source : sources_) {
@@ -416,11 +416,13 @@ void MergingCursor::MakeTie() {
   fetched_ = std::min(fetched_, made_);
   last_ = {};
   unlooked_ = 0;
-  const SearchKey target(prefix, first->key(), first->sequence());
+  const bool forward = flip_ == 0;
+  const SearchKey target(prefix, first->key(), first->sequence() - (forward ? 0 : 1));  // backward: behind the entry
   FindAll(target);
   found_ = Found::kNothing;
+  for (size_t i = 0; !forward && i < arrays_.size(); ++i) --sources_[i].at;
   if (level_ != nullptr) {
-    level_->Seek(target);
+    forward ? level_->Seek(target) : level_->SeekBefore(target);
     TakeFromLevel(kMostTaken);
   }
   for (const Source& source : sources_) FetchFirstKeys(source);
@@ -438,8 +440,9 @@ void MergingCursor::MakeTie() {
     size_t to = next;
     for (; to > at_; --to) {
       const Merged& before = ring_[(to - 1) % kRing];
-      const int order = order_->Compare(entry.key(), before.entry()->key());
-      is_older = order == 0 && entry.sequence() <= before.entry()->sequence();
+      const int ascending = order_->Compare(entry.key(), before.entry()->key());
+      const int order = flip_ == 0 ? ascending : -ascending;
+      is_older = order == 0 && (entry.sequence() <= before.entry()->sequence()) == (flip_ == 0);
       if (order > 0 || is_older) break;
       is_followed = order == 0;
       ring_[to % kRing] = before;
@@ -464,14 +467,16 @@ void MergingCursor::MakeSome(size_t count) {
       if (made_ != before) break;
       return MakeBehindVersions();
     }
-    const size_t left = MergesPlain() ? Merge<true>(until, looks) : looks;
+    const size_t left = !MergesPlain() ? looks
+                        : flip_ == 0   ? Merge<Path::kForward>(until, looks)
+                                       : Merge<Path::kBackward>(until, looks);
     if (left != looks) {
       looks = left;
       continue;
     }
     // Merge one item that is not plain; if more follow, as many as allowed.
     const size_t some = MergesPlain() ? 1 : looks;
-    looks -= some - Merge<false>(until, some);
+    looks -= some - Merge<Path::kAny>(until, some);
   }
 }
 
@@ -508,11 +513,11 @@ void MergingCursor::MakeAhead() {
   Make(std::min(ahead_, most_made_));
   if (fetches_blocks_) {
     FetchUntil(made_);
-    ahead_ = std::min(2 * ahead_, most_made_);
+    ahead_ = std::min(ahead_ + ahead_ / 2, most_made_);
     make_at_ = made_ - std::min(made_, ahead_);
   } else {
     FetchUntil(std::min(made_, at_ + ahead_));
-    ahead_ = std::min(2 * ahead_, 2 * most_made_);
+    ahead_ = std::min(ahead_ + ahead_ / 2, 2 * most_made_);
     make_at_ = at_ + (made_ - fetched_);
   }
 }

@@ -26,7 +26,7 @@ namespace braiddb {
 //              tie's first item (Settle), since the entries are in the cache then. A batch ends only behind a tie. If a tie would
 //              have more than kMostTied items, the cursor merges by entries until the next seek: the tree compares entries where
 //              prefixes are equal, and each source's next entries are prefetched. So it does at once if a seek ends in such a place
-//              of an array, for a comparator that does not compare bytes, and backward.
+//              of an array, and for a comparator that does not compare bytes.
 // VERSIONS     NextKey skips items that are known to be older versions of the key before them. The first Next searches the
 //              cursor's position once and from then on keeps all versions.
 // COST         Per item about log2 of the number of sources steps in the tree, and one prefetched entry.
@@ -87,16 +87,19 @@ class MergingCursor final : public EntryCursor {
     const Item* items = nullptr;
     size_t size = 0;
     size_t at = 0;  // position of the next item; >= size: at the end
-    // Going forward, if older versions are skipped: position of the item after the next one, and its prefix. The prefix saves one
-    // load between two winners of the tree.
+    // Position of the item after the next one, behind older versions that are skipped, and its prefix. The prefix saves one load
+    // between two winners of the tree.
     size_t after = 0;
     uint64_t behind = 0;
     bool is_alike = false;  // many neighbours have one prefix
 
-    // Sets `after` and `behind`. Older versions of the next item are passed, up to kVersionsBeforeSearch of them.
-    void NoteBehind() { PassTo(at + 1); }
-    void PassTo(size_t place) {
-      for (size_t left = kVersionsBeforeSearch; left != 0 && place + 1 < size && items[place].IsOlder(); --left) ++place;
+    // Sets `after` and `behind`. Forward, older versions of the next item are passed, up to kVersionsBeforeSearch of them.
+    template <bool kForward>
+    void NoteBehind() {
+      size_t place = kForward ? at + 1 : at - 1;
+      if constexpr (kForward) {
+        for (size_t left = kVersionsBeforeSearch; left != 0 && place + 1 < size && items[place].IsOlder(); --left) ++place;
+      }
       after = place;
       if (place < size) behind = items[place].prefix;
     }
@@ -128,12 +131,16 @@ class MergingCursor final : public EntryCursor {
     bool is_tied() const { return (word & kTied) != 0; }
   };
 
+  // How Merge merges: any items, or on a fast path for plain items in one direction.
+  enum class Path : uint8_t { kAny, kForward, kBackward };
+
   // `flip`: flip_. `unlooked`: unlooked_. Sets kLooks unless the prefix decides alone.
   static Turn TurnOf(const Source& source, uint64_t index, uint64_t flip, uint64_t unlooked);
   // No entry is read to merge the item, and its prefix differs from that of sources at the end.
-  static bool IsPlain(const Item& item, uint64_t unlooked) {
-    return ((item.word | unlooked) & Item::kWhole) != 0 && item.prefix != UINT64_MAX;
+  static bool IsPlain(const Item& item, uint64_t flip, uint64_t unlooked) {
+    return (((item.word & ~flip) | unlooked) & Item::kWhole) != 0 && item.prefix != ~flip;
   }
+  void NoteBehind(Source* source) const { flip_ == 0 ? source->NoteBehind<true>() : source->NoteBehind<false>(); }
   // One match of the tree: *child becomes its parent node. The larger key stays at the node; the other becomes *winner. If keys
   // are equal, the left child wins, which has the newer versions. REQUIRES: neither has kLooks if their keys are equal.
   static void PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* losers, Turn* winner);
@@ -184,12 +191,12 @@ class MergingCursor final : public EntryCursor {
   bool MaySettleLate() const;
   // Builds the tree from the sources' positions.
   void PlayAll();
-  // Merges until made_ == `until`, `looks` items were examined, or the sources end. Returns the rest of `looks`. `kAllPlain`: the
-  // fast path; stops before an item that is not plain and before the last two items of a source. REQUIRES for it: MergesPlain().
-  template <bool kAllPlain>
+  // Merges until made_ == `until`, `looks` items were examined, or the sources end. Returns the rest of `looks`. A fast
+  // path stops before an item that is not plain and before the last item of a source. REQUIRES for it: MergesPlain().
+  template <Path kPath>
   size_t Merge(size_t until, size_t looks);
-  // True if all sources' next items are plain, and older versions are skipped.
-  bool MergesPlain() const { return not_plain_ == 0 && flip_ == 0 && !has_all_ && made_ != 0; }
+  // True if all sources' next items are plain, and the cursor does not keep versions that a fast path skips.
+  bool MergesPlain() const { return not_plain_ == 0 && !has_all_ && made_ != 0; }
   // Prefetches the merged items before `end` together.
   void FetchUntil(size_t end);
   // Merges and prefetches more. Called at make_at_: when all merged items are prefetched, or, with large entries, when less than
@@ -219,11 +226,11 @@ class MergingCursor final : public EntryCursor {
   // The loser at each node. Node n has the children 2 n and 2 n + 1. Children beyond the array are the sources.
   std::vector<uint64_t> keys_;
   std::vector<uint64_t> losers_;
-  uint64_t first_ = 0;    // index of the source with the next item
-  size_t not_plain_ = 0;  // number of sources whose next item is not plain
-  uint64_t flip_ = 0;     // all ones going backward, else 0
+  uint64_t first_ = 0;     // index of the source with the next item
+  size_t not_plain_ = 0;   // number of sources whose next item is not plain
+  uint64_t flip_ = 0;      // all ones going backward, else 0
   uint64_t unlooked_ = 0;  // kWhole if ties are settled late; 0 in a merge by entries
-  bool has_all_ = false;  // older versions are kept; going backward they always are
+  bool has_all_ = false;   // older versions are kept; going backward they always are
   size_t most_made_ = kUsualReadAhead / 2;
   Found found_ = Found::kNothing;
   // Counters since the last seek: position, merged items, prefetched items.

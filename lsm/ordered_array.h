@@ -23,6 +23,8 @@ struct OrderedArray {
   uint64_t fetch_bytes = 0;             // TypicalEntryBytes of the items
   std::shared_ptr<const void> owner{};  // keeps items, steps and alike alive; null if the array's user does
 
+  // True if many neighbours, or all items, have one prefix.
+  bool IsAlike() const { return size > 1 && (!alike->empty() || items[0].prefix == items[size - 1].prefix); }
   // A search in three steps, for callers that search several arrays side by side: FindAbove, FindGroup, FindPrefix. Each step
   // prefetches the lines that the next step reads, and takes the result of the step before.
   size_t FindAbove(uint64_t prefix) const { return steps->FindAbove(prefix); }
