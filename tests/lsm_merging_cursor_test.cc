@@ -74,10 +74,7 @@ class MergingCursorTest : public testing::TestWithParam<size_t> {
   // Orders of `count` tables, the newest first, with up to so many entries each; `are_whole`: where prefixes say all of keys, the
   // newer tables have the newer versions. What all have is in entries_, in order.
   void Draw(size_t count, uint64_t most, bool are_whole) {
-    orders_.clear();
-    entries_.clear();
-    has_level_ = count > 1 && random_.OneIn(2);
-    are_large_ = random_.OneIn(2);
+    Clear(count);
     for (size_t i = 0; i < count; ++i) {
       std::vector<const LogEntry*> entries;
       for (uint64_t left = random_.OneIn(4) ? 0 : random_.Uniform(most + 1); left > 0; --left) {
@@ -85,19 +82,48 @@ class MergingCursorTest : public testing::TestWithParam<size_t> {
         const Version version{KindOf(GetParam()).draw(&random_), sequence, random_.OneIn(5)};
         entries.push_back(store_.Resolve(store_.Write(version)));
       }
-      Sort(&entries);
-      auto order = std::make_shared<TableOrder>(entries.size());
-      const LogEntry* last = nullptr;
-      for (const LogEntry* entry : entries) {
-        order->Append(store_.order().Prefix(entry->key()), store_.regions()->Find(entry),
-                      last != nullptr && last->key() == entry->key(), are_whole && store_.order().PrefixIsWhole(entry->key()));
-        last = entry;
-      }
-      ASSERT_TRUE(order->Finish(*store_.regions(), store_.order()));
-      orders_.insert(orders_.begin(), order);
-      entries_.insert(entries_.end(), entries.begin(), entries.end());
+      ASSERT_NO_FATAL_FAILURE(AddTable(std::move(entries), are_whole));
     }
     Sort(&entries_);
+  }
+  // The same, of keys with one of three prefixes, of which some have many versions in a table. Keys with other prefixes are before
+  // and behind them.
+  void DrawManyVersions(size_t count, bool are_whole) {
+    Clear(count);
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<const LogEntry*> entries;
+      for (const char* single : {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "d", "e", "f", "g", "h", "i", "j", "k", "l"})
+        entries.push_back(store_.Resolve(store_.Write(Version{single, next_++})));
+      for (const char* prefix : {"aaaaaaaa", "bbbbbbbb", "cccccccc"}) {
+        for (const char* rest : {"", "A", "B", "C"}) {
+          const uint64_t versions = random_.OneIn(2) ? 0 : random_.OneIn(3) ? 250 + random_.Uniform(60) : 1 + random_.Uniform(3);
+          for (uint64_t version = 0; version < versions; ++version)
+            entries.push_back(store_.Resolve(store_.Write(Version{std::string(prefix) + rest, next_++, random_.OneIn(5)})));
+        }
+      }
+      ASSERT_NO_FATAL_FAILURE(AddTable(std::move(entries), are_whole));
+    }
+    Sort(&entries_);
+  }
+  void Clear(size_t count) {
+    orders_.clear();
+    entries_.clear();
+    has_level_ = count > 1 && random_.OneIn(2);
+    are_large_ = random_.OneIn(2);
+  }
+  // Adds a newer table, and leaves entries_ unsorted.
+  void AddTable(std::vector<const LogEntry*> entries, bool are_whole) {
+    Sort(&entries);
+    auto order = std::make_shared<TableOrder>(entries.size());
+    const LogEntry* last = nullptr;
+    for (const LogEntry* entry : entries) {
+      order->Append(store_.order().Prefix(entry->key()), store_.regions()->Find(entry),
+                    last != nullptr && last->key() == entry->key(), are_whole && store_.order().PrefixIsWhole(entry->key()));
+      last = entry;
+    }
+    ASSERT_TRUE(order->Finish(*store_.regions(), store_.order()));
+    orders_.insert(orders_.begin(), order);
+    entries_.insert(entries_.end(), entries.begin(), entries.end());
   }
   // Neighbours are far apart, so tables have newer and older versions in any order.
   static uint64_t Scattered(uint64_t number) { return number * 7919 % (uint64_t{1} << 40); }
@@ -212,6 +238,24 @@ TEST_P(MergingCursorTest, GoesFromKeyToKey) {
         ASSERT_NO_FATAL_FAILURE(ExpectKeysFrom(&cursor, PlaceOf(target), false));
       }
     }
+  }
+}
+
+// A search behind a key's versions in one array leaves out no other key with the same prefix in another array.
+TEST_P(MergingCursorTest, PassesManyVersionsBesideOtherKeys) {
+  for (int round = 0; round < 40; ++round) {
+    ASSERT_NO_FATAL_FAILURE(DrawManyVersions(2 + GetParam() % 5, random_.OneIn(2)));
+    if (entries_.empty()) continue;
+    MergingCursor cursor = NewCursor();
+    cursor.SeekToFirst();
+    ASSERT_NO_FATAL_FAILURE(ExpectKeysFrom(&cursor, 0, false));
+    const LogEntry& entry = *entries_[random_.Uniform(entries_.size())];
+    const SearchKey target(store_.order(), entry.key(), random_.OneIn(2) ? entry.sequence() : kMaxSequence);
+    cursor.Seek(target);
+    ASSERT_NO_FATAL_FAILURE(ExpectKeysFrom(&cursor, PlaceOf(target), false));
+    size_t at = entries_.size() - 1;
+    for (cursor.SeekToLast(); cursor.entry() != nullptr; cursor.Prev(), --at) ASSERT_NO_FATAL_FAILURE(ExpectAt(cursor, at));
+    ASSERT_EQ(at, SIZE_MAX);
   }
 }
 
