@@ -729,8 +729,8 @@ inline void DBIterator::StepPlainly() {
     const LogEntry* const entry = child->entry;
     if (entry == nullptr || !turns_.FirstMovedTo(child->prefix)) {
       turns_.FirstMoved();
-    } else if (child->prefix != current_prefix_ && child->prefix <= plain_until_ && Counts(*entry) &&
-               entry->type() == EntryType::kPut && !MetDamage()) {
+    } else if ((child->prefix != current_prefix_ || !order_.Same(entry->key(), passed->key())) && child->prefix <= plain_until_ &&
+               Counts(*entry) && entry->type() == EntryType::kPut && !MetDamage()) {
       current_ = entry;
       current_prefix_ = child->prefix;
       return;

@@ -1,6 +1,7 @@
 #include "db/turn_heap.h"
 
 #include <algorithm>
+#include <span>
 
 namespace braiddb {
 
@@ -25,6 +26,13 @@ void TurnHeap::Take(std::vector<LevelCursor>* cursors) {
 void TurnHeap::NoteSecond() {
   second_ = UINT64_MAX;
   for (size_t i = 1; i < std::min<size_t>(turns_.size(), 3); ++i) second_ = std::min(second_, turns_[i].prefix);
+}
+
+bool TurnHeap::PrecedesOthers(uint64_t prefix) const {
+  if (prefix > second_) return false;
+  const Turn moved{prefix, first()};
+  const auto others = std::span(turns_).subspan(1, std::min<size_t>(turns_.size(), 3) - 1);
+  return std::ranges::all_of(others, [&](const Turn& other) { return Precedes(moved, other); });
 }
 
 void TurnHeap::ReplaceFirst(Turn turn) {

@@ -50,9 +50,9 @@ class TurnHeap {
     if (cursor->entry == nullptr) return Remove(0);
     if (!FirstMovedTo(cursor->prefix)) ReplaceFirst({cursor->prefix, cursor});
   }
-  // It has moved to an entry with this prefix. False: FirstMoved is to be called, as another one's may not be greater.
+  // The first one has moved to an entry with this prefix. Returns true if it stays the first one; else call FirstMoved.
   bool FirstMovedTo(uint64_t prefix) {
-    if (prefix >= second_) return false;
+    if (prefix >= second_ && !PrecedesOthers(prefix)) return false;
     turns_.front().prefix = prefix;
     return true;
   }
@@ -66,6 +66,8 @@ class TurnHeap {
     LevelCursor* cursor;
   };
   bool Precedes(const Turn& a, const Turn& b) const;
+  // The first one has moved to an entry with this prefix, and precedes all others. Equal prefixes are decided by the keys.
+  bool PrecedesOthers(uint64_t prefix) const;
   // Puts the turn in the place of turns_[of], whose children, and what is below these, are in order.
   void Find(size_t of, Turn turn);
   void ReplaceFirst(Turn turn);

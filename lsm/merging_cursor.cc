@@ -400,8 +400,9 @@ void MergingCursor::MakeTie() {
   }
 }
 
-// WHY IT IS RIGHT  The items of a source in a tie are neighbours in it. So the first entry of the tie in the direction of the merge
-//                  is one that was merged, or the next one of a source. A seek to it moves each source to its first item of the tie.
+// WHY IT IS RIGHT  The items of a source in a tie are neighbours in it. So the first entry of the tie, in the direction of the merge,
+//                  is one that was merged, or the next one of a source. A seek to it moves each source to its first item of the
+//                  tie.
 [[gnu::noinline]] void MergingCursor::MergeByEntries(size_t begin) {
   const uint64_t prefix = ring_[begin % kRing].prefix;
   const LogEntry* first = ring_[begin % kRing].entry();

@@ -25,8 +25,8 @@ namespace braiddb {
 //              a tie. The merge puts a tie into the order of its sources. The cursor sorts it by the entries when it reaches the
 //              tie's first item (Settle), since the entries are in the cache then. A batch ends only behind a tie. If a tie would
 //              have more than kMostTied items, the cursor merges by entries until the next seek: the tree compares entries where
-//              prefixes are equal, and each source's next entries are prefetched. So it does at once if a seek ends in such a place
-//              of an array, and for a comparator that does not compare bytes.
+//              prefixes are equal, and each source's next entries are prefetched. So it does at once if a seek ends in such a
+//              place of an array, and for a comparator that does not compare bytes.
 // VERSIONS     NextKey skips items that are known to be older versions of the key before them. The first Next searches the
 //              cursor's position once and from then on keeps all versions.
 // COST         Per item about log2 of the number of sources steps in the tree, and one prefetched entry.
@@ -113,7 +113,8 @@ class MergingCursor final : public EntryCursor {
     size_t middle() const { return at + (end - at) / 2; }
   };
   // The next item of a source, as compared in the tree. The smaller key wins. If keys are equal and either has kLooks, Precedes
-  // decides; if neither has it, the source with the smaller index wins. Only a merge by entries sets kLooks before a source's end.
+  // decides; if neither has it, the source with the smaller index wins. Only a merge by entries sets kLooks before a source's
+  // end.
   struct Turn {
     static constexpr uint64_t kLooks = uint64_t{1} << 32;
     uint64_t key;     // the prefix, or its complement going backward; all ones at the end
@@ -122,8 +123,8 @@ class MergingCursor final : public EntryCursor {
   struct Merged {
     uint64_t prefix;
     static constexpr uint64_t kTied = 2;
-    // Address of the entry. kOlder: known to be an older version than the item before. kTied: in a tie with the item before, which
-    // is not settled yet.
+    // Address of the entry. kOlder: known to be an older version than the item before. kTied: in a tie with the item before,
+    // which is not settled yet.
     uint64_t word;
 
     const LogEntry* entry() const { return reinterpret_cast<const LogEntry*>(word & ~(Item::kOlder | kTied)); }

@@ -86,8 +86,8 @@ class MergingCursorTest : public testing::TestWithParam<size_t> {
     }
     Sort(&entries_);
   }
-  // The same, of keys with one of three prefixes, of which some have many versions in a table. Keys with other prefixes are before
-  // and behind them.
+  // The same, of keys with one of three prefixes, of which some have many versions in a table. Keys with other prefixes are
+  // before and behind them.
   void DrawManyVersions(size_t count, bool are_whole) {
     Clear(count);
     for (size_t i = 0; i < count; ++i) {
