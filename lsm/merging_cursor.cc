@@ -200,8 +200,8 @@ inline MergingCursor::Turn MergingCursor::TurnOf(const Source& source, uint64_t 
 }
 
 // Of items whose keys fit their prefixes, equal keys are versions of one key. The sources are ordered from newer to older
-// versions, so the source index decides. An entry and its copy compare equal; the index decides as well, and so it does if ties are
-// settled late.
+// versions, so the source index decides. An entry and its copy compare equal; the index decides as well. It also does if ties
+// are settled late.
 bool MergingCursor::Precedes(const Turn& a, const Turn& b) const {
   const auto a_index = static_cast<uint32_t>(a.source);
   const auto b_index = static_cast<uint32_t>(b.source);
@@ -258,8 +258,8 @@ inline void MergingCursor::PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* 
 // WHY IT IS RIGHT  Invariant: losers hold the loser of each match, and first_ is the overall winner. The winner's source
 //                  advances, and only the matches on its path to the root change.
 // COST  The latency from one winner to the next bounds the throughput, so this chain is short. The choice of the winner and the
-//       choice to skip an item are not branches. The fast paths have none of the checks that are needed only by a merge by entries
-//       and at a source's end.
+//       choice to skip an item are not branches. The fast paths have none of the checks that are needed only by a merge by
+//       entries and at a source's end.
 template <MergingCursor::Path kPath>
 size_t MergingCursor::Merge(size_t until, size_t looks) {
   const RegionSet& regions = *regions_;
@@ -338,8 +338,8 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
 }
 
 // WHY IT IS RIGHT  A source is sorted, so its remaining versions of the key are its next items; a source at another key has none.
-//                  If ties are settled late, a source may stand at smaller keys with the same prefix. So only the source moves whose
-//                  next item is known to be a version of the key.
+//                  If ties are settled late, a source may stand at smaller keys with the same prefix. So only that source moves
+//                  whose next item is known to be a version of the key.
 [[gnu::noinline]] void MergingCursor::PassVersions() {
   // Sequence number 0 comes after all versions of the key.
   const SearchKey behind(last_.prefix, At(last_)->key(), 0);
@@ -400,9 +400,9 @@ void MergingCursor::MakeTie() {
   }
 }
 
-// WHY IT IS RIGHT  The items of a source in a tie are neighbours in it. So the first entry of the tie, in the direction of the merge,
-//                  is one that was merged, or the next one of a source. A seek to it moves each source to its first item of the
-//                  tie.
+// WHY IT IS RIGHT  The items of a source in a tie are neighbours in it. So the first entry of the tie, in the direction of the
+//                  merge, is one that was merged, or the next one of a source. A seek to it moves each source to its first item
+//                  of the tie.
 [[gnu::noinline]] void MergingCursor::MergeByEntries(size_t begin) {
   const uint64_t prefix = ring_[begin % kRing].prefix;
   const LogEntry* first = ring_[begin % kRing].entry();
