@@ -260,6 +260,8 @@ TEST_P(DbSeveralKeysTest, LongWaitsSleep) {
 
 // ---- Side by side
 
+thread_local bool t_writes_batches = false;  // in CountStaleGets
+
 // One thread writes {x, y}; another puts x, then gets y. If its x is the last, the batch came before it, and y is the batch's.
 // Returns how often that fails.
 int CountStaleGets(DB* db, uint64_t most_rounds) {
@@ -274,6 +276,7 @@ int CountStaleGets(DB* db, uint64_t most_rounds) {
   };
   int stale = 0;
   std::thread batches([&] {
+    t_writes_batches = true;
     for (uint64_t i = 1; at_round(i); ++i) {
       WriteBatchOf(db, {"x", "y"}, "batch" + std::to_string(i));
       finished.fetch_add(1, kRelease);
@@ -310,6 +313,10 @@ TEST_P(DbSeveralKeysTest, GetBehindAPutSeesTheBatchThatItOverwrote) {
 #if !defined(__SANITIZE_THREAD__)
 TEST_P(DbSeveralKeysTest, CanaryWithoutTheWaitIsFound) {
   SyncPoints::Instance().SetCallback("DBImpl::WaitBarriers", [](void* is_left_out) { *static_cast<bool*>(is_left_out) = true; });
+  // The put and the get have time to run while the batch is durable and not visible, however busy the machine is.
+  SyncPoints::Instance().SetCallback(kDurable, [](void*) {
+    if (t_writes_batches) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  });
   SyncPoints::Instance().Enable();
   int stale = 0;
   for (int i = 0; i < 100 && stale == 0; ++i) stale += CountStaleGets(db_.get(), 2000);
