@@ -24,9 +24,9 @@ struct ListCounts {
 //        tall enough. A linked entry is not marked, its sequence number is below the log boundary, and it belongs to the list's
 //        column family. A table has the sequence numbers and the number of entries that the MANIFEST says.
 // STEPS  One walk along each bottom list. At each entry the upper layers of its region must have arrived as well. A table of a
-//        running merge into a list is walked up to the entry from which on it has been merged. With another kind of last level
-//        it is walked to its end, since a merged entry is also in that level, or marked dead (tree_check.h).
-// COST   One visit of each entry. No memory in proportion to the data, except for tables of a merge into a tree or into runs.
+//        running merge that relinks entries is walked up to the entry from which on it has been merged. With another last level
+//        it is walked to its end, since a merged entry is also in that level, or marked dead.
+// COST   One visit of each entry. No memory in proportion to the data, except for tables of a merge that does not relink entries.
 // REQUIRES: the MANIFEST is sound. `orders`, *counts: one element for each of media.families(). A family whose last level is
 // damaged is skipped. The result has, for each of media.segments(), the set of entries that a list has reached.
 std::vector<EntrySet> CheckLists(const Media& media, const std::vector<KeyOrder>& orders, Findings* findings,

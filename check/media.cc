@@ -18,8 +18,7 @@ namespace {
 
 constexpr char kPutBack[] = "put the file back, or restore the database from a copy; `braiddb repair` saves what is intact";
 
-// Returns true if merges into this kind of last level use the merge journal.
-bool HasJournal(L1Kind kind) { return kind != L1Kind::kNvTree && kind != L1Kind::kSortedRuns; }
+bool UsesJournal(const MediaFamily& family) { return family.kind != nullptr && family.kind->relinks_entries; }
 
 template <size_t n>
 bool AllZero(const uint64_t (&words)[n]) {
@@ -196,19 +195,15 @@ Status Media::LoadManifest(Findings* findings) {
 void Media::ListFamilies() {
   listed_.assign(kMaxFamilies, Listed::kNo);
   listed_[0] = Listed::kYes;
-  families_.push_back({.name = kDefaultColumnFamilyName,
-                       .comparator = manifest_.comparator,
-                       .l1 = static_cast<L1Kind>(manifest_.l1_kind),
-                       .heads = std::vector<const SkipListHead*>(regions())});
+  AddFamily({.name = kDefaultColumnFamilyName, .comparator = manifest_.comparator, .l1 = static_cast<L1Kind>(manifest_.l1_kind)});
   for (const ManifestState::Family& listed : manifest_.families) {
     listed_[listed.id] = listed.dropped ? Listed::kDropped : Listed::kYes;
     if (listed.dropped) continue;
-    families_.push_back({.id = listed.id,
-                         .number = listed.number,
-                         .name = listed.name,
-                         .comparator = listed.comparator,
-                         .l1 = static_cast<L1Kind>(listed.l1_kind),
-                         .heads = std::vector<const SkipListHead*>(regions())});
+    AddFamily({.id = listed.id,
+               .number = listed.number,
+               .name = listed.name,
+               .comparator = listed.comparator,
+               .l1 = static_cast<L1Kind>(listed.l1_kind)});
   }
   if (manifest_.merge_id == 0) return;
   const auto merging = std::find_if(families_.begin(), families_.end(),
@@ -216,21 +211,30 @@ void Media::ListFamilies() {
   if (merging != families_.end()) merging_family_ = &*merging;
 }
 
-// The journal exists as soon as the database has had a braided skiplist.
+void Media::AddFamily(MediaFamily family) {
+  family.kind = FindLevelKind(family.l1);
+  if (family.kind != nullptr) family.level = family.kind->new_media();
+  families_.push_back(std::move(family));
+}
+
+// The journal exists as soon as the database has had a level that needs it.
 void Media::LoadLevels(Findings* findings) {
   uint64_t bytes = 0;
-  const bool has_lists =
-      std::any_of(families_.begin(), families_.end(), [](const MediaFamily& family) { return HasJournal(family.l1); });
-  const bool has_journal = has_lists || Metadata(0, MetadataSlot::kMergeJournal, &bytes) != nullptr;
+  const bool needs_journal =
+      std::any_of(families_.begin(), families_.end(), [](const MediaFamily& family) { return UsesJournal(family); });
+  const bool has_journal = needs_journal || Metadata(0, MetadataSlot::kMergeJournal, &bytes) != nullptr;
   const bool journal_is_sound = !has_journal || RedoJournal(findings);
   for (MediaFamily& family : families_)
     family.level_is_there = LoadLevel(&family, journal_is_sound, findings) && directories_are_sound_;
 }
 
 bool Media::LoadLevel(MediaFamily* family, bool journal_is_sound, Findings* findings) {
-  if (family->l1 == L1Kind::kNvTree) return LoadTreeRoot(family, findings);
-  if (family->l1 == L1Kind::kSortedRuns) return LoadRuns(family, findings);
-  return LoadHeads(family, findings) && journal_is_sound;
+  if (family->kind == nullptr) {
+    findings->Add("a last level of a kind that this version does not have", "MANIFEST" + family->suffix(),
+                  "use the BraidDB that wrote it");
+    return false;
+  }
+  return family->level->Load(this, *family, findings) && (journal_is_sound || !family->kind->relinks_entries);
 }
 
 bool Media::lists_are_there() const {
@@ -238,7 +242,6 @@ bool Media::lists_are_there() const {
          std::all_of(families_.begin(), families_.end(), [](const MediaFamily& family) { return family.level_is_there; });
 }
 
-// Returns the family's place in its metadata object; null if the object is too small.
 const uint8_t* Media::FindPlace(const MediaFamily& family, uint32_t region, uint64_t bytes) const {
   const LevelPlace place{family.id, family.number};
   uint64_t all = 0;
@@ -246,48 +249,7 @@ const uint8_t* Media::FindPlace(const MediaFamily& family, uint32_t region, uint
   return object == nullptr || all < place.offset() + bytes ? nullptr : object + place.offset();
 }
 
-bool Media::LoadTreeRoot(MediaFamily* family, Findings* findings) const {
-  const auto* root = reinterpret_cast<const NvTreeRoot*>(FindPlace(*family, 0, sizeof(NvTreeRoot)));
-  if (root == nullptr || !IsNvTreeRoot(*root, roots_[0]->database_id, family->number)) {
-    findings->Add("the root of the NV-Tree is missing or damaged", "region 0" + family->suffix());
-    return false;
-  }
-  family->tree_root = root;
-  return true;
-}
-
-// Follows the links of the runs. The segments of each run that is found may then have entries that count (run_bytes).
-bool Media::LoadRuns(MediaFamily* family, Findings* findings) {
-  const auto damaged = [&](const char* what, PmPtr where) {
-    findings->Add(what, (where ? Place(where) : "region 0") + ", last level" + family->suffix());
-    return false;
-  };
-  const auto* root = reinterpret_cast<const RunsRoot*>(FindPlace(*family, 0, sizeof(RunsRoot)));
-  if (root == nullptr || !IsRunsRoot(*root, roots_[0]->database_id, family->number))
-    return damaged("the root of the runs is missing or damaged", PmPtr());
-  uint64_t link = root->first;
-  uint64_t owner = root->checksum;
-  PmPtr origin;
-  for (;;) {
-    if (!IsLink(owner, link)) return damaged("a damaged link to a run", origin);
-    const PmPtr place = LinkTarget(link);
-    if (!place) return true;
-    const MediaSegment* const home = place.raw() % kCacheLine == 0 ? SegmentAround(place) : nullptr;
-    if (home == nullptr) return damaged("a link that leads to no run", origin);
-    auto* const record = Resolve<RunRecord>(place);
-    const uint64_t room = home->data + home->capacity - place.offset();
-    if (!IsRunRecord(*record, place, room, home->generation, family->number, regions()))
-      return damaged("a damaged record of a run", place);
-    if (!TakeRunSegments(record)) return damaged("a run with segments that are not its own", place);
-    family->runs.push_back(record);
-    link = record->next;
-    owner = place.raw();
-    origin = place;
-  }
-}
-
-// Returns the kIndex segment that contains p; null if there is none.
-MediaSegment* Media::SegmentAround(PmPtr p) {
+const MediaSegment* Media::FindIndexSegment(PmPtr p) const {
   auto it = std::upper_bound(segments_.begin(), segments_.end(), p.raw(),
                              [](uint64_t raw, const MediaSegment& segment) { return raw < segment.start().raw(); });
   if (it == segments_.begin()) return nullptr;
@@ -296,49 +258,22 @@ MediaSegment* Media::SegmentAround(PmPtr p) {
   return inside && it->state == SegmentState::kIndex ? &*it : nullptr;
 }
 
-// Enters the run in its segments. Returns false if a segment is missing or belongs to another run.
-bool Media::TakeRunSegments(RunRecord* record) {
-  for (uint32_t i = 0; i < record->segments; ++i) {
-    const RunSegment& listed = SegmentsOf(record)[i];
-    MediaSegment* const segment = SegmentAround(PmPtr(listed.start));
-    if (segment == nullptr || segment->start().raw() != listed.start || segment->generation != listed.generation ||
-        segment->run_bytes != 0 || listed.bytes > segment->capacity) {
-      return false;
-    }
-    segment->run_bytes = listed.bytes;
+bool Media::TakeSegment(PmPtr start, uint64_t generation, uint64_t bytes) {
+  const MediaSegment* const found = FindIndexSegment(start);
+  if (found == nullptr || found->start().raw() != start.raw() || found->generation != generation || found->level_bytes != 0 ||
+      bytes > found->capacity) {
+    return false;
   }
+  segments_[static_cast<size_t>(found - segments_.data())].level_bytes = bytes;
   return true;
 }
 
-bool Media::LoadHeads(MediaFamily* family, Findings* findings) const {
-  bool sound = true;
-  for (uint32_t region = 0; region < regions(); ++region) {
-    const auto* head = reinterpret_cast<const SkipListHead*>(FindPlace(*family, region, sizeof(SkipListHead)));
-    const std::string where = "region " + std::to_string(region) + family->suffix();
-    const char* what = nullptr;
-    if (head == nullptr || head->magic != SkipListHead::kMagic) {
-      what = "the head of the last level is missing";
-    } else if (head->checksum != SkipListHead::ComputeChecksum(head->next)) {
-      what = "the checksum of the head of the last level is wrong";
-    } else if (!AllZero(head->reserved) || (region != 0 && head->next[0] != 0)) {
-      findings->Add("unused words are not zero", "head of the last level in " + where);
-    }
-    if (what == nullptr) {
-      family->heads[region] = head;
-    } else {
-      findings->Add(what, where);
-      sound = false;
-    }
-  }
-  return sound;
-}
-
-// Does the newest batch of an interrupted merge again, in the private mapping. Merges into trees and runs write no batches, so
-// their journal may have old ones only.
+// Does the newest batch of an interrupted merge again, in the private mapping. Merges that do not relink entries write no
+// batches, so the journal may have old ones only.
 bool Media::RedoJournal(Findings* findings) {
   uint64_t bytes = 0;
   const uint8_t* object = Metadata(0, MetadataSlot::kMergeJournal, &bytes);
-  const bool has_batches = merging_family_ != nullptr && HasJournal(merging_family_->l1);
+  const bool has_batches = merging_family_ != nullptr && UsesJournal(*merging_family_);
   JournalBatch batch;
   uint64_t last_number = 0;
   const Status status = MergeJournal::FindNewest(object, bytes, has_batches ? manifest_.merge_id : 0, &batch, &last_number);

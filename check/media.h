@@ -3,7 +3,7 @@
 // GOAL   One view of the media for check, dump and repair. Every pointer is checked before it is followed.
 // STEPS  1 map the files of each region privately  2 find root and metadata objects  3 read the segment directories  4 read the
 //        MANIFEST  5 do the newest journal batch of an interrupted merge again, in the private mapping only  6 find, for each
-//        column family, the heads of its last level, the root of its NV-Tree, or the records of its runs.
+//        column family, the structures of its last level (LevelMedia).
 // DAMAGE A damaged structure is a finding, and is missing in the view. Its users continue with the other structures.
 // CRASH  A state that a crash may leave is no finding: a pending redo log of PMDK, an allocation that was cut short, a merge in
 //        progress.
@@ -16,17 +16,16 @@
 
 #include "braiddb/options.h"
 #include "check/findings.h"
+#include "check/level_media.h"
+#include "index/level_kind.h"
 #include "log/log_entry.h"
 #include "lsm/manifest.h"
-#include "nvtree/nv_tree.h"
 #include "pmem/layout.h"
 #include "pmem/pm_ptr.h"
 #include "pmem/pool_format.h"
 #include "pmem/region_image.h"
 #include "pmem/region_set.h"
 #include "pmem/segment_allocator.h"
-#include "skiplist/braided_skiplist.h"
-#include "skiplist/sorted_runs.h"
 #include "util/format.h"
 
 namespace braiddb {
@@ -43,16 +42,16 @@ struct MediaSegment {
   uint64_t entry_seed = 0;
   uint64_t sealed_bytes = 0;
   uint64_t sealed_last_sequence = 0;
-  uint64_t run_bytes = 0;  // if a sorted run has the segment: its bytes of entries; else 0
+  uint64_t level_bytes = 0;  // if a last level took the segment (TakeSegment): its bytes of entries; else 0
 
   bool used() const { return IsUsed(state); }
-  // Returns true if the segment may have entries that count: log entries, or copies of a run that was found.
+  // Returns true if the segment may have entries that count: log entries, or copies of a last level that was found.
   bool holds_log() const {
-    return run_bytes != 0 || state == SegmentState::kOpen || state == SegmentState::kSealed || state == SegmentState::kCopies;
+    return level_bytes != 0 || state == SegmentState::kOpen || state == SegmentState::kSealed || state == SegmentState::kCopies;
   }
   // Returns the bytes that may have entries, or data of a last level.
   uint64_t limit() const {
-    if (run_bytes != 0) return run_bytes;
+    if (level_bytes != 0) return level_bytes;
     return state == SegmentState::kSealed ? sealed_bytes : capacity;
   }
   PmPtr start() const { return PmPtr(region, data); }
@@ -64,13 +63,10 @@ struct MediaFamily {
   uint64_t number = 0;
   std::string name;
   std::string comparator;
-  L1Kind l1 = L1Kind::kBraidedSkipList;
-  // A braided skiplist's heads, by region; null if damaged.
-  std::vector<const SkipListHead*> heads;
-  const NvTreeRoot* tree_root = nullptr;  // an NV-Tree's root; null for other kinds, or if damaged
-  // The records of sorted runs.
-  std::vector<RunRecord*> runs = {};
-  // True if heads and journal, root, or records are sound, so that the last level can be followed.
+  L1Kind l1 = {};
+  const LevelKind* kind = nullptr;              // of the last level; null if this version does not have it
+  std::unique_ptr<LevelMedia> level = nullptr;  // null if `kind` is null
+  // True if the level, and the journal if its merges use one, are sound, so that the last level can be followed.
   bool level_is_there = false;
 
   // Returns the name of the family for findings; "" for the default family.
@@ -104,9 +100,6 @@ class Media {
   const ManifestState& manifest() const { return manifest_; }
   // Sorted by id, the default family first. Empty if the MANIFEST is damaged.
   const std::vector<MediaFamily>& families() const { return families_; }
-  // The head or the NV-Tree's root of the default family; null if there is none.
-  const SkipListHead* l1_head(uint32_t region) const { return families_.empty() ? nullptr : families_[0].heads[region]; }
-  const NvTreeRoot* tree_root() const { return families_.empty() ? nullptr : families_[0].tree_root; }
   // Returns whether a family id is listed; kYes for all ids if the MANIFEST is damaged.
   Listed IsListed(uint32_t family) const { return listed_[family]; }
   // Returns true if a listed table has the copies in kCopies segments. Otherwise these copies do not count.
@@ -119,7 +112,7 @@ class Media {
   uint64_t manifest_generation() const { return manifest_generation_; }
   // The family of the running merge or sweep; null if there is none, or if its family was dropped.
   const MediaFamily* merging_family() const { return merging_family_; }
-  // For a merge into a braided skiplist: the entry from which on the tables have been merged; null if none was.
+  // For a merge that relinks entries: the entry from which on the tables have been merged; null if none was.
   PmPtr progress() const { return progress_; }
   // Returns true if MANIFEST, directories and the last levels of all families are sound.
   bool lists_are_there() const;
@@ -141,6 +134,16 @@ class Media {
   // Returns file and byte of p, for findings.
   std::string Place(PmPtr p) const;
 
+  // ---- For LevelMedia
+
+  // Returns the family's place (LevelPlace) in its metadata object; null if the object is missing or too small.
+  const uint8_t* FindPlace(const MediaFamily& family, uint32_t region, uint64_t bytes) const;
+  // Returns the kIndex segment that contains p; null if there is none.
+  const MediaSegment* FindIndexSegment(PmPtr p) const;
+  // The first `bytes` bytes of the kIndex segment that begins at `start` have entries that count. Returns false if there is no
+  // such segment, if it has another generation or less room, or if it was taken before. Only LevelMedia::Load calls this.
+  bool TakeSegment(PmPtr start, uint64_t generation, uint64_t bytes);
+
  private:
   Media() = default;
 
@@ -154,13 +157,8 @@ class Media {
   Status LoadManifest(Findings* findings);
   void ListFamilies();
   void LoadLevels(Findings* findings);
-  bool LoadHeads(MediaFamily* family, Findings* findings) const;
-  bool LoadTreeRoot(MediaFamily* family, Findings* findings) const;
   bool LoadLevel(MediaFamily* family, bool journal_is_sound, Findings* findings);
-  bool LoadRuns(MediaFamily* family, Findings* findings);
-  bool TakeRunSegments(RunRecord* record);
-  MediaSegment* SegmentAround(PmPtr p);
-  const uint8_t* FindPlace(const MediaFamily& family, uint32_t region, uint64_t bytes) const;
+  void AddFamily(MediaFamily family);
   bool RedoJournal(Findings* findings);
   bool IsObject(uint32_t region, const ObjectId& id, uint64_t bytes) const;
   ObjectId Complete(uint32_t region, const ObjectId& id) const;

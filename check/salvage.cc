@@ -52,18 +52,18 @@ std::vector<Salvage::Stretch> Salvage::FindStretches() const {
   for (const MediaSegment& segment : media_->segments()) {
     // The originals of copies in an unsealed segment still exist.
     if (!segment.holds_log() || segment.state == SegmentState::kCopies) continue;
-    const bool is_whole = segment.state == SegmentState::kSealed || segment.run_bytes != 0;
+    const bool is_whole = segment.state == SegmentState::kSealed || segment.level_bytes != 0;
     stretches.push_back({segment.start(), segment.entry_seed, segment.limit(), is_whole});
   }
-  // If a run was not found, every kIndex segment may belong to it. Segments of replaced runs that were not released yet are
-  // read as well.
+  // If a level of copies was not found, every kIndex segment may belong to it. Segments that the level has replaced and not
+  // released yet are read as well.
   const auto& families = media_->families();
-  const bool runs_are_found =
+  const bool copies_are_found =
       media_->manifest_is_sound() && std::all_of(families.begin(), families.end(), [](const MediaFamily& family) {
-        return family.l1 != L1Kind::kSortedRuns || family.level_is_there;
+        return family.level_is_there || (family.kind != nullptr && !family.kind->copies_entries);
       });
   for (const MediaSegment& segment : media_->segments()) {
-    if (runs_are_found || segment.state != SegmentState::kIndex || segment.run_bytes != 0) continue;
+    if (copies_are_found || segment.state != SegmentState::kIndex || segment.level_bytes != 0) continue;
     stretches.push_back({segment.start(), segment.entry_seed, segment.capacity, false});
   }
   if (media_->directories_are_sound()) return stretches;

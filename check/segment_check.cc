@@ -16,8 +16,8 @@ constexpr uint64_t kMostUnflushedWrites = uint64_t{1} << 36;
 void CheckEnd(const Media& media, const MediaSegment& segment, LogReader& reader, uint64_t last_sequence, Findings* findings) {
   const PmPtr end = segment.start() + reader.end();
   if (segment.state == SegmentState::kCopies) return;
-  if (segment.run_bytes != 0) {
-    if (reader.end() != segment.run_bytes) findings->Add("a damaged entry", media.Place(end) + ", segment of a run");
+  if (segment.level_bytes != 0) {
+    if (reader.end() != segment.level_bytes) findings->Add("a damaged entry", media.Place(end) + ", segment of a run");
     return;
   }
   if (segment.state == SegmentState::kOpen) {

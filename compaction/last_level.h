@@ -16,6 +16,7 @@
 #include "compaction/merge_stats.h"
 #include "compaction/moved_entries.h"
 #include "compaction/version_filter.h"
+#include "index/level_kind.h"
 #include "index/level_place.h"
 #include "index/ordered_level.h"
 #include "lsm/key_filter.h"
@@ -26,10 +27,6 @@
 #include "util/epoch.h"
 
 namespace braiddb {
-
-inline constexpr L1Kind kLastL1Kind = L1Kind::kSortedRuns;
-// The kind's name in options.h. An unknown kind yields a text with its number.
-std::string NameOfL1(uint8_t kind);
 
 // One merge or sweep. All pointers stay valid until it ends.
 struct MergeJob {
@@ -51,6 +48,19 @@ struct MergeJob {
   std::shared_ptr<const TableOrder> order = nullptr;
 };
 
+// What a level gets from its database.
+struct LastLevelParts {
+  RegionSet* regions;
+  SegmentAllocator* segments;
+  EpochManager* epochs;
+  const KeyOrder* order;
+  LevelPlace place = {};
+  // The database's journal, opened, after Redo(0). Null: the level opens the journal, and no other level uses it.
+  std::shared_ptr<MergeJournal> journal = nullptr;
+  uint64_t run_bytes = 0;                   // target size of a sorted run; 0: derived from the segment size
+  const std::atomic<bool>* stop = nullptr;  // once it is true, Refresh may skip building an index; may be null
+};
+
 // CONTRACT  The MANIFEST lists a job before it begins. It forgets the job after Merge or Sweep has returned OK; then all effects
 //           are durable. If a job does not return OK, or a crash interrupts it, the caller passes it to Merge again before any
 //           other job, with the same id and tables. Until then no segment is released. At every instant readers find all versions
@@ -60,20 +70,10 @@ struct MergeJob {
 // Thread safety: one of these calls at a time. Any thread may read the returned objects meanwhile.
 class LastLevel {
  public:
-  struct Parts {
-    RegionSet* regions;
-    SegmentAllocator* segments;
-    EpochManager* epochs;
-    const KeyOrder* order;
-    LevelPlace place = {};
-    // The database's journal, opened, after Redo(0). Null: the level opens the journal, and no other level uses it.
-    std::shared_ptr<MergeJournal> journal = nullptr;
-    uint64_t run_bytes = 0;                   // target size of a sorted run; 0: derived from the segment size
-    const std::atomic<bool>* stop = nullptr;  // once it is true, Refresh may skip building an index; may be null
-  };
+  using Parts = LastLevelParts;
 
-  // Creates an empty level of the kind options.l1. A crash in this call is a crash in the creation of the database or family,
-  // which the MANIFEST does not list yet.
+  // Creates an empty level of the kind options.l1 (index/level_kind.h). A crash in this call is a crash in the creation of the
+  // database or family, which the MANIFEST does not list yet.
   static Status Create(const Options& options, RegionSet* regions, SegmentAllocator* segments, const LevelPlace& place = {});
   // Opens the level. Its kind must be options.l1. Recovers everything that a crash interrupted, except jobs. `job`: the merge of
   // this level that the MANIFEST lists as running, or 0. Returns Corruption if the level is missing or damaged.

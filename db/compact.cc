@@ -380,7 +380,7 @@ Status DBImpl::MergeTables(MergeTurn* turn) {
   job.entry_filters = entry_filters.get();
   const std::function<void(PmPtr, PmPtr)> copied = [this](PmPtr from, PmPtr to) { MoveInCache(from, to); };
   if (lookup_cache_ != nullptr) job.copied = &copied;
-  if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();  // copies that no reader uses any more become free space
+  if (family->kind->copies_entries) epochs_.Reclaim();  // copies that no reader uses any more become free space
   if (family->is_hashed) {
     job.key_filters[0] = current_filter_.get();
     job.key_filters[1] = next_filter_.get();
@@ -517,11 +517,11 @@ Status DBImpl::SweepFamily(Family* family, const KeyRanges& keys, bool asks) try
   job.entry_filters = entry_filters.get();
   const std::function<void(PmPtr, PmPtr)> copied = [this](PmPtr from, PmPtr to) { MoveInCache(from, to); };
   if (lookup_cache_ != nullptr) job.copied = &copied;
-  if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();
+  if (family->kind->copies_entries) epochs_.Reclaim();
   const Status swept = family->last_level->Sweep(job, keys, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
-  // In sorted runs a sweep may end early: the rest of the level is unchanged, and no table waits for the sweep.
-  const bool ends_early = OutcomeOf(Work::kMerge, swept) == Outcome::kLater && family->options.l1 == L1Kind::kSortedRuns;
+  // Without space a sweep may end early: the rest of the level is unchanged, and no table waits for the sweep.
+  const bool ends_early = OutcomeOf(Work::kMerge, swept) == Outcome::kLater && family->kind->needs_space_to_merge;
   if (!swept.ok() && !ends_early) {
     PostponeMerge(swept);
     return swept;

@@ -361,7 +361,7 @@ class DBImpl final : public DB {
 
   // ---- space.cc
   // Whether Options::bound_space applies.
-  bool BoundsSpace() const { return options_.bound_space && options_.l1 != L1Kind::kSortedRuns; }
+  bool BoundsSpace() const { return options_.bound_space && !default_family_.kind->needs_space_to_merge; }
   void HoldForSpace(ThreadState* thread);
   bool IsHeldForSpace() const;
   bool SpaceIsShort() const;  // whether all tables in L0 are to be merged at once

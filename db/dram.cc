@@ -169,12 +169,13 @@ bool DBImpl::HasFilter() const {
   return filter_.load(std::memory_order_relaxed) != nullptr || (uses_filter_ && !filter_given_up_);
 }
 
-// Bytes of the inner nodes of all NV-Trees. The index of a skiplist has its own share of the budget.
+// Bytes of all last levels whose DRAM grows with their entries (the inner nodes of NV-Trees). Other levels have a share of the
+// budget.
 uint64_t DBImpl::NodeBytes() const {
   uint64_t bytes = 0;
   for (uint32_t id = 0; id < kMaxFamilies; ++id) {
     const Family* const family = FindFamily(id);
-    if (family != nullptr && family->last_level != nullptr && family->options.l1 == L1Kind::kNvTree)
+    if (family != nullptr && family->last_level != nullptr && family->kind->dram == LevelDram::kGrows)
       bytes += family->last_level->DramBytes();
   }
   return bytes;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "index/level_kind.h"
+
 namespace braiddb {
 namespace {
 
@@ -40,7 +42,7 @@ DramBudget DramBudget::Share(Options* options) {
   budget.pace = kPace;
   budget.most_relocated = std::min(budget.most_relocated, share / 2);
   uint64_t rest = budget.total - kFixedBytes - options->regions * kBytesPerRegion - 2 * share;
-  if (options->l1 != L1Kind::kNvTree) {
+  if (FindLevelKind(options->l1)->dram == LevelDram::kIndexShare) {
     options->l1_index_size = std::min(options->l1_index_size, share / 2);
     rest -= 2 * options->l1_index_size;
   }

@@ -27,7 +27,8 @@ Status Validate(const ColumnFamilyOptions& options, const std::string& name) {
     return Status::InvalidArgument("the name of a column family has 1 to " + std::to_string(kMaxFamilyName) + " bytes");
   if (options.comparator == nullptr)
     return Status::InvalidArgument("column family '" + name + "': the comparator is null; use BytewiseComparator()");
-  if (options.l1 > kLastL1Kind) return Status::NotSupported("column family '" + name + "': this version has no such l1");
+  if (FindLevelKind(options.l1) == nullptr)
+    return Status::NotSupported("column family '" + name + "': this version has no such l1");
   if (!IsLeafSize(options.nv_leaf_size))
     return Status::InvalidArgument("column family '" + name + "': nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
   return Status::OK();
@@ -243,7 +244,7 @@ Status DBImpl::MakeFamily(const ColumnFamilyOptions& options, const std::string&
   if (BRAIDDB_MUTANT("family-listed-early")) status = manifest_.Commit(state);
   const Options level_options = LevelOptions(options);
   if (status.ok()) status = LastLevel::Create(level_options, regions_.get(), segments_.get(), {id, listed.number});
-  if (status.ok() && journal_ == nullptr && options.l1 == L1Kind::kBraidedSkipList) status = OpenJournal();
+  if (status.ok() && journal_ == nullptr && FindLevelKind(options.l1)->relinks_entries) status = OpenJournal();
   if (!status.ok()) return status;
   families_.reserve(families_.size() + 1);
   const auto family = std::make_shared<Family>(id, listed.number, name, options);
@@ -462,9 +463,8 @@ bool DBImpl::HasLeft(Family* family) {
     level.swap(family->last_level);
     by_id_[family->id].store(nullptr, std::memory_order_release);
   }
-  // Entries in the log leave the lookup cache with their segments, see PurgeOneSegment. Sorted runs hold copies, which are not in
-  // the log.
-  if (lookup_cache_ != nullptr && family->options.l1 == L1Kind::kSortedRuns) {
+  // Entries in the log leave the lookup cache with their segments, see PurgeOneSegment. Copies are not in the log.
+  if (lookup_cache_ != nullptr && family->kind->copies_entries) {
     const std::unique_ptr<EntryCursor> cursor = level->View()->NewCursor();
     for (cursor->SeekToFirst(); cursor->entry() != nullptr; cursor->Next())
       lookup_cache_->Forget(KeyHash(*cursor->entry()), regions_->Find(cursor->entry()));

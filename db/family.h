@@ -14,6 +14,7 @@
 #include "db/hidden_family.h"
 #include "index/key_hash.h"
 #include "index/key_order.h"
+#include "index/level_kind.h"
 #include "index/level_place.h"
 #include "index/range_tombstones.h"
 
@@ -29,6 +30,7 @@ struct Family {
         name(std::move(family_name)),
         is_hidden(IsHiddenFamily(name)),
         options(family_options),
+        kind(FindLevelKind(family_options.l1)),
         order(family_options.comparator),
         is_hashed(order.equal_means_same()),
         has_filter(family_options.compaction_filter != nullptr || family_options.compaction_filter_factory != nullptr),
@@ -45,6 +47,7 @@ struct Family {
   const std::string name;
   const bool is_hidden;  // only the library itself writes to the family
   const ColumnFamilyOptions options;
+  const LevelKind* const kind;  // of the last level; null only in a database whose open is refused
   const KeyOrder order;
   const bool is_hashed;   // its keys are in the structures that find keys by hash (lookup cache, filter, L0 index)
   const bool has_filter;  // an entry that the lookup cache returns may have been dropped by the filter

@@ -86,7 +86,7 @@ Status Validate(const Options& options) {
   if (options.max_region_size != 0 && options.initial_region_size > options.max_region_size) {
     return Status::InvalidArgument("Options::initial_region_size must be at most max_region_size");
   }
-  if (options.l1 > kLastL1Kind) return Status::NotSupported("this version has no such Options::l1");
+  if (FindLevelKind(options.l1) == nullptr) return Status::NotSupported("this version has no such Options::l1");
   if (options.memtable != MemtableKind::kSkipList && options.memtable != MemtableKind::kHash)
     return Status::NotSupported("this version has no such Options::memtable");
   if (options.list_kind != ListKind::kBraided && options.list_kind != ListKind::kOblivious)
@@ -429,8 +429,7 @@ Status DBImpl::OpenJournal() {
 Status DBImpl::OpenLevels() {
   std::vector<Family*> families{&default_family_};
   for (const auto& family : families_) families.push_back(family.get());
-  const auto is_braided = [](const Family* family) { return family->options.l1 == L1Kind::kBraidedSkipList; };
-  if (std::any_of(families.begin(), families.end(), is_braided)) {
+  if (std::any_of(families.begin(), families.end(), [](const Family* family) { return family->kind->relinks_entries; })) {
     if (Status status = OpenJournal(); !status.ok()) return status;
   }
   default_family_.l1_entries.store(manifest_state_.l1_entries, std::memory_order_relaxed);

@@ -79,11 +79,8 @@ Orders ChooseNewest(const FamilyView& levels, size_t most_tables, uint64_t most_
 
 }  // namespace
 
-// Whether merges into the family's last level follow a sorted run of all their tables: only a braided skiplist with an index of
-// every node in one region does.
-bool DBImpl::GoesByOrder(const Family& family) const {
-  return family.options.l1 == L1Kind::kBraidedSkipList && regions_->count() == 1;
-}
+// Whether merges into the family's last level follow a sorted run of all their tables.
+bool DBImpl::GoesByOrder(const Family& family) const { return family.kind->indexes_all_nodes && regions_->count() == 1; }
 
 // With a DRAM budget, the number that the budget allows for.
 uint64_t DBImpl::MostEntriesOfOrder() const {

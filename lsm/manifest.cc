@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "index/level_kind.h"
 #include "log/range_record.h"
 #include "util/check.h"
 #include "util/mutant.h"
@@ -29,10 +30,11 @@ constexpr uint8_t kMergeFilters = 4;
 constexpr uint8_t kObliviousLists = 8;
 constexpr uint8_t kCopyingFlush = 16;
 constexpr uint8_t kDeletedRanges = 32;
-constexpr uint8_t kSortedRuns = 64;
+// Bits for kinds of last level (LevelKind::manifest_flag). Sorted runs have 64.
+constexpr uint8_t kOfLevelKinds = 64 | 128;
 // Flags that require kManifestFormatWithFeatures: a version that does not know them would misread the database.
-constexpr uint8_t kFeatures = kObliviousLists | kCopyingFlush | kDeletedRanges | kSortedRuns;
-constexpr uint8_t kKnownFlags = kClean | kMayLoseWrites | kMergeFilters | kFeatures;
+constexpr uint8_t kFeatures = kObliviousLists | kCopyingFlush | kDeletedRanges | kOfLevelKinds;
+constexpr uint8_t kKnownFlags = kClean | kMayLoseWrites | kMergeFilters | (kFeatures & ~kOfLevelKinds);
 
 // The fixed part of a slot. `checksum` covers all bytes behind it, up to `bytes`.
 struct ManifestRecord {
@@ -110,14 +112,26 @@ uint64_t SlotOf(uint64_t generation) { return BRAIDDB_MUTANT("manifest-one-slot"
 // Never 0, which means an invalid record.
 uint64_t Checksum(const uint8_t* record, uint64_t bytes) { return std::max<uint64_t>(1, XXH3_64bits(record + 8, bytes - 8)); }
 
+// Returns the flag of a kind of last level; 0 if the kind has none, or if this version does not have the kind.
+uint8_t FlagOf(uint8_t l1_kind) {
+  const LevelKind* const kind = FindLevelKind(l1_kind);
+  return kind == nullptr ? 0 : kind->manifest_flag;
+}
+
+// Returns the flags that this version can read.
+uint8_t KnownFlags() {
+  uint8_t flags = kKnownFlags;
+  for (const LevelKind* const kind : LevelKinds()) flags |= kind->manifest_flag;
+  return flags;
+}
+
 uint8_t FeaturesOf(const ManifestState& state) {
-  const auto is_of_runs = [](uint8_t l1_kind) { return l1_kind == static_cast<uint8_t>(L1Kind::kSortedRuns); };
   uint8_t features = state.list_kind == ListKind::kOblivious ? kObliviousLists : 0;
   if (state.copying_flush) features |= kCopyingFlush;
-  if (is_of_runs(state.l1_kind)) features |= kSortedRuns;
+  features |= FlagOf(state.l1_kind);
   for (const ManifestState::Family& family : state.families) {
     if (family.name == kRangeTombstonesFamilyName) features |= kDeletedRanges;
-    if (is_of_runs(family.l1_kind)) features |= kSortedRuns;
+    features |= FlagOf(family.l1_kind);
   }
   return features;
 }
@@ -223,7 +237,7 @@ Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uin
                                 ", this version reads formats 2 to " + std::to_string(kManifestFormatWithFeatures) +
                                 "; use the version that wrote it");
   }
-  if (record.format == kManifestFormatWithFeatures && (record.flags & ~kKnownFlags) != 0)
+  if (record.format == kManifestFormatWithFeatures && (record.flags & ~KnownFlags()) != 0)
     return Status::NotSupported("the database has a feature that this version does not know; use the version that wrote it");
   // Format 2 has shorter records. The missing fields become 0, the default family.
   const bool has_families = record.format != kFormatWithoutFamilies;

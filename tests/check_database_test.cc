@@ -14,6 +14,8 @@
 #include "braiddb/check.h"
 #include "braiddb/db.h"
 #include "check/media.h"
+#include "levels/braided_skiplist/braided_media.h"
+#include "levels/nv_tree/nv_tree_media.h"
 #include "nvtree/inner_image.h"
 #include "nvtree/nv_tree.h"
 #include "pmem/layout_check.h"
@@ -27,6 +29,9 @@ namespace braiddb::test {
 namespace {
 
 namespace fs = std::filesystem;
+
+const SkipListHead* HeadOf(const Media& media) { return dynamic_cast<BraidedMedia&>(*media.families().at(0).level).head(0); }
+const NvTreeRoot* TreeRootOf(const Media& media) { return dynamic_cast<NvTreeMedia&>(*media.families().at(0).level).root(); }
 
 class CheckDatabaseTest : public DbOpenTest {
  protected:
@@ -60,7 +65,7 @@ class CheckDatabaseTest : public DbOpenTest {
   // The first entry of the last level that is at least this tall, and has a next entry in its highest layer of that height.
   static PmPtr TallEntry(const Media& media, uint32_t height) {
     size_t segment = 0;
-    for (PmPtr p(media.l1_head(0)->next[0]); p;) {
+    for (PmPtr p(HeadOf(media)->next[0]); p;) {
       const LogEntry* entry = media.EntryAt(p, &segment);
       if (entry->height() >= height && entry->Next(height - 1)) return p;
       p = entry->Next(0);
@@ -285,10 +290,9 @@ TEST_F(CheckDatabaseTest, EachKindOfDamageIsNamed) {
        }},
       {"head of the last level",
        [&](const Media& media) {
-         Change(
-             media,
-             PmPtr(0, static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(media.l1_head(0)->next) - media.image(0)->base())),
-             flip(7));
+         Change(media,
+                PmPtr(0, static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(HeadOf(media)->next) - media.image(0)->base())),
+                flip(7));
        }},
   };
   for (const Damage& damage : kDamages) {
@@ -315,9 +319,9 @@ TEST_F(CheckDatabaseTest, EachKindOfDamageToATreeIsNamed) {
   const std::string pristine = directory_.File("pristine");
   fs::copy(path_, pristine, fs::copy_options::recursive);
   const auto root = [](const Media& media) {
-    return PmPtr(0, static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(media.tree_root()) - media.image(0)->base()));
+    return PmPtr(0, static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(TreeRootOf(media)) - media.image(0)->base()));
   };
-  const auto first_leaf = [](const Media& media) { return LinkTarget(media.tree_root()->first); };
+  const auto first_leaf = [](const Media& media) { return LinkTarget(TreeRootOf(media)->first); };
   const auto entry_of = [&](const Media& media, uint32_t i) {
     return PmPtr(media.Resolve<Leaf>(first_leaf(media))->elements[i].value);
   };
@@ -334,11 +338,11 @@ TEST_F(CheckDatabaseTest, EachKindOfDamageToATreeIsNamed) {
       {"the lists have",
        [&](const Media& media) {
          const PmPtr second = LinkTarget(media.Resolve<Leaf>(first_leaf(media))->next);
-         Change(media, root(media) + 64, [&](uint64_t) { return MakeLink(media.tree_root()->tree_id, second); });
+         Change(media, root(media) + 64, [&](uint64_t) { return MakeLink(TreeRootOf(media)->tree_id, second); });
        }},
       {"leads to no leaf",
        [&](const Media& media) {
-         Change(media, root(media) + 64, [&](uint64_t) { return MakeLink(media.tree_root()->tree_id, first_leaf(media) + 64); });
+         Change(media, root(media) + 64, [&](uint64_t) { return MakeLink(TreeRootOf(media)->tree_id, first_leaf(media) + 64); });
        }},
       // A circle.
       {"was there before",
@@ -364,7 +368,7 @@ TEST_F(CheckDatabaseTest, EachKindOfDamageToATreeIsNamed) {
       {"marked dead", [&](const Media& media) { Change(media, entry_of(media, 1) + offsetof(LogEntry, next), flip(0)); }},
       {"a damaged link", [&](const Media& media) { Change(media, root(media) + offsetof(NvTreeRoot, image), flip(7)); }},
       {"they are damaged",
-       [&](const Media& media) { Change(media, LinkTarget(media.tree_root()->image) + sizeof(ImageHeader), flip(63)); }},
+       [&](const Media& media) { Change(media, LinkTarget(TreeRootOf(media)->image) + sizeof(ImageHeader), flip(63)); }},
   };
   for (const Damage& damage : kDamages) {
     SCOPED_TRACE(damage.finding);

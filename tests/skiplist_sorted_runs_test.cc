@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "compaction/run_writer.h"
+#include "levels/sorted_runs/run_writer.h"
 #include "log/log_reader.h"
 #include "skiplist/sorted_runs.h"
 #include "tests/support/entry_store.h"

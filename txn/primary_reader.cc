@@ -6,6 +6,7 @@
 
 #include "db/hidden_family.h"
 #include "db/read_manifest.h"
+#include "index/level_kind.h"
 #include "log/log_reader.h"
 #include "log/operands.h"
 #include "log/range_record.h"
@@ -21,10 +22,10 @@ Status OtherComparator(const std::string& family, const std::string& stored, con
                                  "', not by '" + given.Name() + "'");
 }
 
-// Runs of the last level are in kIndex segments, as far as they are written; so are other things, which are no entries.
-bool HoldsEntries(const ListedSegment& segment, bool has_runs) {
+// Copies of a last level are in kIndex segments, as far as they are written; so are other things, which are no entries.
+bool HoldsEntries(const ListedSegment& segment, bool has_copies) {
   return segment.state == SegmentState::kOpen || segment.state == SegmentState::kSealed ||
-         (has_runs && segment.state == SegmentState::kIndex);
+         (has_copies && segment.state == SegmentState::kIndex);
 }
 
 }  // namespace
@@ -45,9 +46,12 @@ PrimaryReader::PrimaryReader(const Options& options, std::string path, std::vect
 Status PrimaryReader::ReadFamilies() {
   ManifestState manifest;
   if (Status status = ReadManifest(options_, path_, &manifest); !status.ok()) return status;
-  const auto is_of_runs = [](uint8_t kind) { return kind == static_cast<uint8_t>(L1Kind::kSortedRuns); };
-  has_runs_ = is_of_runs(manifest.l1_kind) || std::any_of(manifest.families.begin(), manifest.families.end(),
-                                                          [&](const auto& family) { return is_of_runs(family.l1_kind); });
+  const auto copies = [](uint8_t kind) {
+    const LevelKind* const known = FindLevelKind(kind);
+    return known != nullptr && known->copies_entries;
+  };
+  has_copies_ = copies(manifest.l1_kind) || std::any_of(manifest.families.begin(), manifest.families.end(),
+                                                        [&](const auto& family) { return copies(family.l1_kind); });
   range_family_ = 0;
   prepared_family_ = 0;
   for (const ManifestState::Family& listed : manifest.families) {
@@ -145,7 +149,7 @@ Status PrimaryReader::ReadSegments(Step step) {
       region.files = files;
     }
     for (const ListedSegment& segment : step == Step::kFirst ? region.first : listed) {
-      if (!HoldsEntries(segment, has_runs_)) continue;
+      if (!HoldsEntries(segment, has_copies_)) continue;
       if (Status status = ReadSegment(&region, segment, step); !status.ok()) return status;
     }
   }

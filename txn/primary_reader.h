@@ -124,7 +124,7 @@ class PrimaryReader {
   uint64_t garbage_below_ = 0;  // numbers of entries that are no copies
   uint64_t last_sequence_ = 0;  // M
   uint64_t last_update_ = 0;
-  bool has_runs_ = false;  // a family's last level is one of sorted runs
+  bool has_copies_ = false;  // a family's last level has copies of entries (LevelKind)
 };
 
 }  // namespace braiddb

@@ -42,6 +42,14 @@ enum class L1Kind : uint8_t {
   kSortedRuns = 2,
 };
 
+// A kind of last level, and its name in options files, environment variables and programs, for example "nv_tree".
+struct L1KindName {
+  L1Kind kind;
+  std::string_view name;
+};
+// Returns the kinds that this version has, in the order of their numbers. Thread-safe.
+std::vector<L1KindName> L1KindNames();
+
 // Which entries the upper layers of L0 and of a braided skiplist link. Stored: chosen when a database is created.
 // From ListDB (OSDI '22), which calls a skiplist NUMA-oblivious if its upper layers cross NUMA nodes.
 enum class ListKind : uint8_t {

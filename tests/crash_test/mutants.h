@@ -16,8 +16,8 @@ struct Mutant {
   // The last level that it is a bug of; the skiplist if it is one of what both have.
   L1Kind l1() const {
     const std::string_view in(place);
-    if (in.starts_with("compaction/run_") || in.starts_with("skiplist/sorted_runs")) return L1Kind::kSortedRuns;
-    return in.starts_with("nvtree/") || in.starts_with("compaction/nv_") ? L1Kind::kNvTree : L1Kind::kBraidedSkipList;
+    if (in.starts_with("levels/sorted_runs/") || in.starts_with("skiplist/sorted_runs")) return L1Kind::kSortedRuns;
+    return in.starts_with("nvtree/") || in.starts_with("levels/nv_tree/") ? L1Kind::kNvTree : L1Kind::kBraidedSkipList;
   }
 };
 

@@ -16,6 +16,8 @@ namespace braiddb {
 // CONCURRENCY  `mutex_` guards only the pointer `list_`. One thread runs jobs and Refresh; any thread calls View and DramBytes.
 class BraidedLevel final : public LastLevel {
  public:
+  static const LevelKind kKind;
+
   static Status Create(RegionSet* regions, const LevelPlace& place);
   // Repeats the newest journal batch of the job.
   static Status Open(const Options& options, const Parts& parts, uint64_t job, std::unique_ptr<LastLevel>* result);

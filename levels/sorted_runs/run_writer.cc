@@ -1,4 +1,4 @@
-#include "compaction/run_writer.h"
+#include "levels/sorted_runs/run_writer.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,6 @@
-#include "compaction/sorted_runs_level.h"
+#include "levels/sorted_runs/sorted_runs_level.h"
 
+#include "levels/sorted_runs/runs_media.h"
 #include "util/format.h"
 #include "util/mutant.h"
 
@@ -12,6 +13,20 @@ constexpr uint64_t kRunSegments = 4;
 constexpr uint64_t kCrashTestRun = 1024;
 
 }  // namespace
+
+constinit const LevelKind SortedRunsLevel::kKind = {
+    .id = L1Kind::kSortedRuns,
+    .name = "sorted_runs",
+    .constant = "kSortedRuns",
+    .copies_entries = true,
+    .needs_space_to_merge = true,
+    .manifest_flag = 64,
+    .create = [](const Options&, RegionSet* regions, SegmentAllocator*,
+                 const LevelPlace& place) { return SortedRuns::Create(regions, place); },
+    .open = [](const Options& options, const Parts& parts, uint64_t /*job*/,
+               std::unique_ptr<LastLevel>* result) { return Open(options, parts, result); },
+    .new_media = []() -> std::unique_ptr<LevelMedia> { return std::make_unique<RunsMedia>(); },
+};
 
 // Opens the list of runs. No journal exists: an interrupted merge is run again by the caller.
 Status SortedRunsLevel::Open(const Options& options, const Parts& parts, std::unique_ptr<LastLevel>* result) {

@@ -4,12 +4,14 @@
 #include <memory>
 
 #include "compaction/last_level.h"
-#include "compaction/nv_merge.h"
+#include "levels/nv_tree/nv_merge.h"
 
 namespace braiddb {
 
 class NvTreeLevel final : public LastLevel {
  public:
+  static const LevelKind kKind;
+
   static Status Open(const Options& options, const Parts& parts, std::unique_ptr<LastLevel>* result);
 
   std::shared_ptr<const OrderedLevel> View() const override { return level_; }

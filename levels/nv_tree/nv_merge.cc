@@ -1,4 +1,4 @@
-#include "compaction/nv_merge.h"
+#include "levels/nv_tree/nv_merge.h"
 
 #include <algorithm>
 #include <mutex>

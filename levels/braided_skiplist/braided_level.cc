@@ -1,11 +1,24 @@
-#include "compaction/braided_level.h"
+#include "levels/braided_skiplist/braided_level.h"
 
 #include <utility>
 
+#include "levels/braided_skiplist/braided_media.h"
 #include "util/format.h"
 #include "util/sync_point.h"
 
 namespace braiddb {
+
+constinit const LevelKind BraidedLevel::kKind = {
+    .id = L1Kind::kBraidedSkipList,
+    .name = "braided_skiplist",
+    .constant = "kBraidedSkipList",
+    .relinks_entries = true,
+    .indexes_all_nodes = true,
+    .create = [](const Options&, RegionSet* regions, SegmentAllocator*,
+                 const LevelPlace& place) { return Create(regions, place); },
+    .open = Open,
+    .new_media = []() -> std::unique_ptr<LevelMedia> { return std::make_unique<BraidedMedia>(); },
+};
 
 Status BraidedLevel::Create(RegionSet* regions, const LevelPlace& place) {
   Status status = BraidedSkipList::Create(regions, place);

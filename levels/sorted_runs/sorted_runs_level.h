@@ -4,13 +4,15 @@
 #include <memory>
 
 #include "compaction/last_level.h"
-#include "compaction/run_merge.h"
+#include "levels/sorted_runs/run_merge.h"
 #include "skiplist/sorted_runs.h"
 
 namespace braiddb {
 
 class SortedRunsLevel final : public LastLevel {
  public:
+  static const LevelKind kKind;
+
   static Status Open(const Options& options, const Parts& parts, std::unique_ptr<LastLevel>* result);
 
   std::shared_ptr<const OrderedLevel> View() const override { return runs_; }

@@ -1,8 +1,21 @@
-#include "compaction/nv_tree_level.h"
+#include "levels/nv_tree/nv_tree_level.h"
 
+#include "levels/nv_tree/nv_tree_media.h"
 #include "util/format.h"
 
 namespace braiddb {
+
+constinit const LevelKind NvTreeLevel::kKind = {
+    .id = L1Kind::kNvTree,
+    .name = "nv_tree",
+    .constant = "kNvTree",
+    .dram = LevelDram::kGrows,
+    .create = [](const Options& options, RegionSet* regions, SegmentAllocator* segments,
+                 const LevelPlace& place) { return NvTree::Create(regions, segments, options.nv_leaf_size, place); },
+    .open = [](const Options& options, const Parts& parts, uint64_t /*job*/,
+               std::unique_ptr<LastLevel>* result) { return Open(options, parts, result); },
+    .new_media = []() -> std::unique_ptr<LevelMedia> { return std::make_unique<NvTreeMedia>(); },
+};
 
 // Opens the tree. Its inner nodes are loaded, or rebuilt from the leaves after a crash. An interrupted merge is run again by the
 // caller.

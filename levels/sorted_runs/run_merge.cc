@@ -1,4 +1,4 @@
-#include "compaction/run_merge.h"
+#include "levels/sorted_runs/run_merge.h"
 
 #include <algorithm>
 #include <deque>
@@ -8,7 +8,7 @@
 
 #include "compaction/chunk_reader.h"
 #include "compaction/merge_plan.h"
-#include "compaction/run_writer.h"
+#include "levels/sorted_runs/run_writer.h"
 #include "util/mutant.h"
 #include "util/sync_point.h"
 

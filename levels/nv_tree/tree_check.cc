@@ -1,13 +1,13 @@
-#include "check/tree_check.h"
+#include "levels/nv_tree/tree_check.h"
 
 #include <algorithm>
 #include <string>
 
+#include "check/media.h"
 #include "log/log_reader.h"
 #include "nvtree/inner_image.h"
 #include "nvtree/leaf.h"
 #include "nvtree/leaf_space.h"
-#include "nvtree/nv_tree.h"
 #include "util/check.h"
 
 namespace braiddb {
@@ -16,18 +16,20 @@ namespace {
 // Follows the leaves of one NV-Tree.
 class TreeWalk {
  public:
-  TreeWalk(const Media& media, const MediaFamily& family, const KeyOrder& order, const TreeMerge& merge,
-           std::vector<EntrySet>* reached, Findings* findings)
-      : media_(media),
-        family_(family),
-        order_(order),
-        merge_(merge),
-        merging_(merge.entries),
-        reached_(reached),
-        findings_(findings),
-        root_(*family.tree_root),
+  TreeWalk(const LevelCheck& check, const NvTreeRoot& root)
+      : media_(check.media),
+        family_(check.family),
+        order_(check.order),
+        check_(check),
+        merging_(check.merging),
+        reached_(check.reached),
+        findings_(check.findings),
+        root_(root),
         leaf_bytes_(static_cast<uint32_t>(root_.leaf_bytes)),
-        seen_(media.segments().size()) {}
+        seen_(check.media.segments().size()) {
+    std::sort(merging_.begin(), merging_.end(),
+              [this](const LogEntry* a, const LogEntry* b) { return CompareEntries(order_, *a, *b) < 0; });
+  }
 
   void Run() {
     uint64_t link = root_.first;
@@ -51,7 +53,7 @@ class TreeWalk {
     if (root_.image != 0) CheckImage();
   }
 
-  const TreeCounts& counts() const { return counts_; }
+  const LevelCounts& counts() const { return counts_; }
 
  private:
   struct Entry {
@@ -127,7 +129,7 @@ class TreeWalk {
     }
     if (entry.sequence() >= media_.manifest().log_boundary)
       Bad("an entry whose sequence number does not belong there", media_.Place(found.place));
-    if (entry.is_obsolete() && !merge_.is_running) Bad("an entry that is marked dead or moved", media_.Place(found.place));
+    if (entry.is_obsolete() && !check_.is_merging) Bad("an entry that is marked dead or moved", media_.Place(found.place));
     previous_ = found.entry;
     ++counts_.entries;
     while (next_merging_ < merging_.size() && CompareEntries(order_, *merging_[next_merging_], entry) < 0)
@@ -158,7 +160,7 @@ class TreeWalk {
   void EndKey() {
     if (newest_ == nullptr || !newest_->is_dead()) return;
     // A sweep has no tables. It may have removed the newest versions of a key already if the key is in several leaves.
-    const bool may_be_first = newest_->type() != EntryType::kPut || !merge_.has_tables || media_.manifest().merge_filters;
+    const bool may_be_first = newest_->type() != EntryType::kPut || !check_.has_tables || media_.manifest().merge_filters;
     if (may_be_first && !older_is_live_) return;
     findings_->Add("an entry that is marked dead and is its key's newest, or the newest tombstone of one that is not",
                    "last level, or a table that was being merged" + family_.suffix());
@@ -197,8 +199,8 @@ class TreeWalk {
   const Media& media_;
   const MediaFamily& family_;
   const KeyOrder& order_;
-  const TreeMerge& merge_;
-  const std::vector<const LogEntry*>& merging_;
+  const LevelCheck& check_;
+  std::vector<const LogEntry*> merging_;  // in entry order
   size_t next_merging_ = 0;
   const LogEntry* newest_ = nullptr;  // newest version of the key in JudgeMark
   bool older_is_live_ = false;
@@ -211,16 +213,15 @@ class TreeWalk {
   std::vector<Entry> found_;
   std::vector<WalkedLeaf> leaves_;
   const LogEntry* previous_ = nullptr;
-  TreeCounts counts_;
+  LevelCounts counts_;
   bool broken_ = false;
 };
 
 }  // namespace
 
-TreeCounts CheckTree(const Media& media, const MediaFamily& family, const KeyOrder& order, const TreeMerge& merge,
-                     std::vector<EntrySet>* reached, Findings* findings) {
-  BRAIDDB_DCHECK(family.tree_root != nullptr && reached->size() == media.segments().size());
-  TreeWalk walk(media, family, order, merge, reached, findings);
+LevelCounts CheckTree(const LevelCheck& check, const NvTreeRoot& root) {
+  BRAIDDB_DCHECK(check.reached->size() == check.media.segments().size());
+  TreeWalk walk(check, root);
   walk.Run();
   return walk.counts();
 }
