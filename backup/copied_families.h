@@ -13,7 +13,7 @@ struct CopiedFamily {
   uint32_t id = 0;  // in the backup's blocks
   std::string name;
   std::string comparator;  // name of the comparator
-  L1Kind l1 = L1Kind::kBraidedSkipList;
+  L1Kind l1 = {};
   uint32_t nv_leaf_size = 0;
 };
 using CopiedFamilies = std::vector<CopiedFamily>;

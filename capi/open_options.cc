@@ -204,10 +204,9 @@ Status TakeEnvironment(const std::string& path, Options* to) {
   if (status.ok()) status = TakeBytes("BRAIDDB_MAX_REGION_SIZE", untouched.max_region_size, &to->max_region_size);
   if (status.ok()) status = TakeBytes("BRAIDDB_LOOKUP_CACHE_SIZE", untouched.lookup_cache_size, &to->lookup_cache_size);
   if (status.ok()) {
-    status = TakeKind<L1Kind>(
-        "BRAIDDB_L1",
-        {{"braided_skiplist", L1Kind::kBraidedSkipList}, {"nv_tree", L1Kind::kNvTree}, {"sorted_runs", L1Kind::kSortedRuns}},
-        untouched.l1, &to->l1);
+    std::vector<std::pair<std::string_view, L1Kind>> kinds;
+    for (const auto& [kind, name] : L1KindNames()) kinds.emplace_back(name, kind);
+    status = TakeKind<L1Kind>("BRAIDDB_L1", kinds, untouched.l1, &to->l1);
   }
   if (status.ok()) {
     status = TakeKind<PersistMode>("BRAIDDB_PERSIST_MODE",

@@ -34,11 +34,9 @@ struct KindName {
   Kind kind;
   std::string_view name;
 };
-constexpr KindName<L1Kind> kL1Kinds[] = {
-    {L1Kind::kBraidedSkipList, "braided_skiplist"}, {L1Kind::kNvTree, "nv_tree"}, {L1Kind::kSortedRuns, "sorted_runs"}};
 constexpr KindName<ListKind> kListKinds[] = {{ListKind::kBraided, "braided"}, {ListKind::kOblivious, "oblivious"}};
 constexpr KindName<MemtableKind> kMemtableKinds[] = {{MemtableKind::kSkipList, "skiplist"}, {MemtableKind::kHash, "hash"}};
-std::span<const KindName<L1Kind>> NamesOf(L1Kind) { return kL1Kinds; }
+std::vector<L1KindName> NamesOf(L1Kind) { return L1KindNames(); }
 std::span<const KindName<ListKind>> NamesOf(ListKind) { return kListKinds; }
 std::span<const KindName<MemtableKind>> NamesOf(MemtableKind) { return kMemtableKinds; }
 std::span<const PersistModeName> NamesOf(PersistMode) { return PersistModeNames(); }

@@ -12,10 +12,7 @@ struct Entry {
 };
 
 constexpr Entry kEngines[] = {
-    {{"braiddb", "this project; argument: the last level, braided_skiplist, nv_tree or sorted_runs (else --l1)"},
-     MakeBraidDbDriver,
-     nullptr,
-     true},
+    {{"braiddb", "this project; argument: the last level, as --l1 names it (else --l1)"}, MakeBraidDbDriver, nullptr, true},
     {{"rocksdb", "RocksDB by its C interface; argument: the library to load"}, MakeRocksDbDriver, nullptr, true},
     {{"leveldb", "LevelDB by its C interface; argument: the library to load"},
      MakeLevelDbDriver,

@@ -9,8 +9,8 @@
 #include "db_bench/engine.h"
 #include "db_bench/environment.h"
 #include "db_bench/families.h"
-#include "db_bench/last_level.h"
 #include "db_bench/merge_operators.h"
+#include "index/level_kind.h"
 #include "pmem/persist_mode.h"
 
 namespace braiddb::bench {
@@ -267,7 +267,7 @@ class BraidDbDriver final : public Driver {
   }
 
   std::string Version() const override { return "BraidDB " BRAIDDB_VERSION; }
-  std::string Settings() const override { return std::string("last level ") + NameOfL1(options_.l1); }
+  std::string Settings() const override { return "last level " + std::string(FindLevelKind(options_.l1)->name); }
   std::string Pages() const override {
     return "2 MiB for files on tmpfs and for DRAM, by madvise(2), where the kernel has them; 4 KiB for files on disks";
   }
@@ -331,15 +331,11 @@ class BraidDbDriver final : public Driver {
 }  // namespace
 
 Status MakeBraidDbDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver) {
-  std::optional<L1Kind> l1 = flags.options.l1;
-  if (!argument.empty()) l1 = FindL1(argument);
-  if (!l1) {
-    return Status::InvalidArgument("braiddb:" + argument +
-                                   " is neither braiddb:braided_skiplist nor braiddb:nv_tree nor braiddb:sorted_runs");
-  }
+  const LevelKind* const l1 = argument.empty() ? FindLevelKind(flags.options.l1) : FindLevelKind(argument);
+  if (l1 == nullptr) return Status::InvalidArgument("braiddb:" + argument + " is neither " + LevelKindNames(" nor ", "braiddb:"));
   std::shared_ptr<const MergeOperator> merge_operator;
   if (Status status = FindMergeOperator(flags.merge_operator, &merge_operator); !status.ok()) return status;
-  *driver = std::make_unique<BraidDbDriver>(flags, *l1, std::move(merge_operator));
+  *driver = std::make_unique<BraidDbDriver>(flags, l1->id, std::move(merge_operator));
   return Status::OK();
 }
 

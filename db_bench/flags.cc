@@ -15,8 +15,8 @@
 
 #include "braiddb/db.h"
 #include "db_bench/command_line.h"
-#include "db_bench/last_level.h"
 #include "db_bench/presets.h"
+#include "index/level_kind.h"
 #include "pmem/persist_mode.h"
 
 namespace braiddb::bench {
@@ -223,7 +223,7 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   const Options defaults;
   po::options_description group("The database (sizes in bytes; include/braiddb/options.h explains the trade-offs)", 110, 60);
   auto add = group.add_options();
-  add("l1", Value<std::string>(&typed->l1, "braided_skiplist"), "the last level: braided_skiplist, nv_tree or sorted_runs");
+  add("l1", Value<std::string>(&typed->l1, "braided_skiplist"), ("the last level: " + LevelKindNames(" or ")).c_str());
   add("nv_leaf_size", Value<int64_t>(&typed->nv_leaf_size, defaults.nv_leaf_size), "leaves of an nv_tree: 512 to 4096");
   add("l1_index_size", Value<int64_t>(&typed->l1_index_size, static_cast<int64_t>(defaults.l1_index_size)),
       "DRAM for the index over tall nodes of a braided_skiplist; 0: none");
@@ -329,8 +329,8 @@ ListKind ParseListKind(const std::string& name) {
 }
 
 L1Kind ParseL1(const std::string& name) {
-  if (const std::optional<L1Kind> kind = FindL1(name)) return *kind;
-  throw std::invalid_argument("--l1=" + name + " is neither braided_skiplist nor nv_tree nor sorted_runs");
+  if (const LevelKind* const kind = FindLevelKind(name); kind != nullptr) return kind->id;
+  throw std::invalid_argument("--l1=" + name + " is neither " + LevelKindNames(" nor "));
 }
 
 void Require(bool holds, const char* what) {

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "db_stress/key_table.h"
+#include "index/level_kind.h"
 
 namespace braiddb::stress {
 
@@ -81,7 +82,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   add("transactions", po::value(&flags->transactions)->default_value(true),
       "two lives in three open it as a database of transactions");
   add("l1", po::value(&l1)->default_value("any"),
-      "the last level: braided_skiplist, nv_tree, sorted_runs, or any, drawn for each database");
+      ("the last level: " + LevelKindNames(", ") + ", or any, drawn for each database").c_str());
   try {
     po::variables_map values;
     const auto style = po::command_line_style::unix_style | po::command_line_style::allow_long_disguise;
@@ -92,12 +93,8 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
     }
     po::notify(values);
     flags->injection = ParseInjection(injection);
-    if (l1 == "braided_skiplist") {
-      flags->l1 = L1Kind::kBraidedSkipList;
-    } else if (l1 == "nv_tree") {
-      flags->l1 = L1Kind::kNvTree;
-    } else if (l1 == "sorted_runs") {
-      flags->l1 = L1Kind::kSortedRuns;
+    if (const LevelKind* const kind = FindLevelKind(l1); kind != nullptr) {
+      flags->l1 = kind->id;
     } else if (l1 != "any") {
       throw std::invalid_argument("--l1=" + l1 + " is not known");
     }

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "db_stress/key_table.h"
+#include "index/level_kind.h"
 
 namespace braiddb::stress {
 
@@ -85,7 +86,8 @@ DatabasePlan DrawDatabase(const Flags& flags, Random* random) {
   const uint32_t most = random->OneIn(16) ? flags.max_key : std::min<uint32_t>(flags.max_key, 4000);
   plan.keys = SmallBetween(random, KeyTable::kMinKeys, std::max(most, KeyTable::kMinKeys));
   plan.reverse = random->OneIn(6);
-  plan.l1 = static_cast<L1Kind>(random->Uniform(kL1Kinds));
+  const std::vector<const LevelKind*> kinds = LevelKinds();
+  plan.l1 = kinds[random->Uniform(kinds.size())]->id;
   if (flags.l1) plan.l1 = *flags.l1;
   plan.families = random->OneIn(3) ? 1 : SmallBetween(random, 1, flags.families);
   if (plan.families > 1 && random->OneIn(4)) plan.idle_families = OneOf<uint32_t>(random, {20, 100, 300});
@@ -137,10 +139,7 @@ std::string RegionPath(const std::string& database, uint32_t region) { return da
 std::string DatabasePlan::ToString() const {
   std::ostringstream text;
   text << "regions=" << regions << (region_paths ? " (paths of their own)" : "") << " keys=" << keys
-       << (reverse ? " reverse" : "")
-       << (l1 == L1Kind::kNvTree       ? " nv_tree"
-           : l1 == L1Kind::kSortedRuns ? " sorted_runs"
-                                       : "")
+       << (reverse ? " reverse" : "") << (l1 == Options().l1 ? "" : " " + std::string(FindLevelKind(l1)->name))
        << " families=" << families << " idle_families=" << idle_families << " seed=" << seed;
   return text.str();
 }

@@ -12,8 +12,6 @@
 
 namespace braiddb::stress {
 
-inline constexpr uint32_t kL1Kinds = 3;
-
 struct DatabasePlan {
   uint64_t seed = 0;  // of its keys and values
   uint32_t regions = 1;
@@ -22,7 +20,7 @@ struct DatabasePlan {
   uint32_t idle_families = 0;  // additional families; each gets one key at each open
   // families that the keys are spread over; every second one has the reverse order, and the kinds of last level alternate
   uint32_t families = 1;
-  L1Kind l1 = L1Kind::kBraidedSkipList;
+  L1Kind l1 = {};
   bool region_paths = false;  // regions lie outside the database's directory
   uint64_t cycles = 0;        // number of lives
 

@@ -1,6 +1,9 @@
 #include "db_stress/store.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "index/level_kind.h"
 
 namespace braiddb::stress {
 
@@ -15,10 +18,12 @@ constexpr int64_t kPatience_ms = 60'000;
 std::vector<ColumnFamilyDescriptor> Store::Describe(const DatabasePlan& database, const LifePlan& life) {
   std::vector<ColumnFamilyDescriptor> descriptors;
   if (database.families == 1) return descriptors;
+  const std::vector<const LevelKind*> kinds = LevelKinds();
+  const auto first = static_cast<size_t>(std::find(kinds.begin(), kinds.end(), FindLevelKind(database.l1)) - kinds.begin());
   const auto add = [&](const std::string& name, uint32_t number, const Comparator* comparator) {
     ColumnFamilyOptions options(life.options);
     options.comparator = comparator;
-    options.l1 = static_cast<L1Kind>((static_cast<uint32_t>(database.l1) + number) % kL1Kinds);
+    options.l1 = kinds[(first + number) % kinds.size()]->id;
     descriptors.push_back({name, options});
   };
   for (uint32_t i = 0; i < database.families; ++i) {

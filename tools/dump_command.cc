@@ -6,6 +6,7 @@
 #include "check/check_files.h"
 #include "check/list_check.h"
 #include "check/media.h"
+#include "index/level_kind.h"
 #include "log/log_reader.h"
 #include "tools/command.h"
 #include "util/format.h"
@@ -42,9 +43,9 @@ Json RegionsOf(const Media& media) {
   return regions;
 }
 
-const char* NameOfLevel(uint8_t kind) {
-  if (kind == static_cast<uint8_t>(L1Kind::kNvTree)) return "nv_tree";
-  return kind == static_cast<uint8_t>(L1Kind::kSortedRuns) ? "sorted_runs" : "braided_skiplist";
+std::string NameOfLevel(uint8_t kind) {
+  const LevelKind* const known = FindLevelKind(kind);
+  return known != nullptr ? std::string(known->name) : "number " + std::to_string(kind);
 }
 
 Json ManifestOf(const Media& media) {

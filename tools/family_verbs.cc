@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "index/level_kind.h"
 #include "tools/database_verb.h"
 
 namespace braiddb::tools {
@@ -13,7 +14,7 @@ namespace po = boost::program_options;
 
 void AddCreateFamilyOptions(VerbOptions add) {
   add("l1", po::value<std::string>()->value_name("KIND"),
-      "the last level: braided_skiplist, nv_tree or sorted_runs; default: as the default family's");
+      ("the last level: " + LevelKindNames(" or ") + "; default: as the default family's").c_str());
   add("comparator", po::value<std::string>()->value_name("NAME"), "the order of keys: bytewise or reverse-bytewise");
 }
 
@@ -38,7 +39,7 @@ int CreateFamilyVerb(Session& session, const VerbArguments& arguments) {
   ColumnFamilyOptions options;
   options.l1 = session.db->DefaultColumnFamily()->GetOptions().l1;
   if (arguments.Has("l1") && !ParseL1(arguments.Get<std::string>("l1"), &options.l1))
-    return Failed(Status::InvalidArgument("--l1 is neither braided_skiplist nor nv_tree nor sorted_runs"));
+    return Failed(Status::InvalidArgument("--l1 is neither " + LevelKindNames(" nor ")));
   const std::string comparator = arguments.Has("comparator") ? arguments.Get<std::string>("comparator") : "bytewise";
   if (comparator != "bytewise" && comparator != "reverse-bytewise")
     return Failed(Status::InvalidArgument("--comparator is neither bytewise nor reverse-bytewise"));

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "index/level_kind.h"
 #include "pmem/posix.h"
 #include "tools/command.h"
 #include "tools/formats/line_reader.h"
@@ -207,16 +208,15 @@ int Parse(CommandLine* line, const Arguments& given, ImportArguments* arguments)
       "regions", po::value(&arguments->settings.regions)->value_name("N"), "regions of a new database")(
       "region-path", po::value(&arguments->settings.region_paths)->value_name("DIRECTORY"),
       "directory of a region of a new database, once for each")(
-      "l1", po::value(&arguments->l1)->value_name("KIND"),
-      "last level of a new database: braided_skiplist, nv_tree or sorted_runs")("json", po::bool_switch(&arguments->as_json),
-                                                                                "print JSON");
+      "l1", po::value(&arguments->l1)->value_name("KIND"), ("last level of a new database: " + LevelKindNames(" or ")).c_str())(
+      "json", po::bool_switch(&arguments->as_json), "print JSON");
   int exit_code = kSound;
   if (!line->Parse(given, &exit_code)) return exit_code == kSound ? -1 : exit_code;
   arguments->database = line->Positional(0);
   if (line->values().size() > 1) arguments->file = line->Positional(1);
   arguments->settings.access = arguments->resumes ? Access::kWrite : Access::kCreate;
   if (!arguments->l1.empty() && !ParseL1(arguments->l1, &arguments->settings.l1))
-    return line->Refuse("--l1 is neither braided_skiplist nor nv_tree nor sorted_runs");
+    return line->Refuse("--l1 is neither " + LevelKindNames(" nor "));
   return kSound;
 }
 

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "index/level_kind.h"
 #include "tools/stored_families.h"
 
 namespace braiddb::tools {
 namespace {
-
-constexpr const char* kL1Names[] = {"braided_skiplist", "nv_tree", "sorted_runs"};
 
 // Reads of one process that ends soon need no cache and no filter.
 void MakeSmall(Options* options) {
@@ -19,15 +18,12 @@ void MakeSmall(Options* options) {
 }  // namespace
 
 bool ParseL1(const std::string& name, L1Kind* kind) {
-  for (size_t i = 0; i < std::size(kL1Names); ++i) {
-    if (name != kL1Names[i]) continue;
-    *kind = static_cast<L1Kind>(i);
-    return true;
-  }
-  return false;
+  const LevelKind* const known = FindLevelKind(name);
+  if (known != nullptr) *kind = known->id;
+  return known != nullptr;
 }
 
-const char* NameOf(L1Kind kind) { return kL1Names[static_cast<size_t>(kind)]; }
+std::string NameOf(L1Kind kind) { return std::string(FindLevelKind(kind)->name); }
 
 Session::~Session() { (void)Close(); }
 

@@ -23,7 +23,7 @@ struct OpenSettings {
   std::string secondary;                  // with kRead: the directory of a secondary that reads beside a running program
   uint32_t regions = 0;                   // creation
   std::vector<std::string> region_paths;  // creation
-  L1Kind l1 = L1Kind::kBraidedSkipList;   // creation
+  L1Kind l1 = {};                         // creation
 };
 
 // Thread safety: one thread at a time; `db` may be used by several.
@@ -56,8 +56,8 @@ class Session {
   Style style;
 };
 
-// "braided_skiplist", "nv_tree" or "sorted_runs". Returns false for other names.
+// Finds the kind of last level with this name. Returns false for an unknown name.
 bool ParseL1(const std::string& name, L1Kind* kind);
-const char* NameOf(L1Kind kind);
+std::string NameOf(L1Kind kind);
 
 }  // namespace braiddb::tools
