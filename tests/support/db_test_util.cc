@@ -148,10 +148,9 @@ Options TinyOptions(uint32_t regions) {
 
 L1Kind TestedL1() {
   const char* const name = std::getenv("BRAIDDB_TEST_L1");
-  if (name == nullptr || std::string_view(name) == "braided_skiplist") return L1Kind::kBraidedSkipList;
-  if (std::string_view(name) == "nv_tree") return L1Kind::kNvTree;
-  if (std::string_view(name) == "sorted_runs") return L1Kind::kSortedRuns;
-  std::fprintf(stderr, "BRAIDDB_TEST_L1=%s is neither braided_skiplist, nv_tree nor sorted_runs\n", name);
+  if (name == nullptr) return Options().l1;
+  if (const LevelKind* const kind = FindLevelKind(std::string_view(name)); kind != nullptr) return kind->id;
+  std::fprintf(stderr, "BRAIDDB_TEST_L1=%s is neither %s\n", name, LevelKindNames(" nor ").c_str());
   std::abort();
 }
 

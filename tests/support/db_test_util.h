@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "braiddb/db.h"
+#include "index/level_kind.h"
 
 namespace braiddb::test {
 
@@ -76,11 +77,11 @@ void WriteFileOrDie(const std::string& path, std::string_view content);
 // Everything as small as it gets, so that a few thousand updates rotate, flush, checkpoint, merge and recycle many times.
 // With the last level that is tested, and small leaves.
 Options TinyOptions(uint32_t regions = 2);
-// The environment's BRAIDDB_TEST_L1, braided_skiplist, nv_tree or sorted_runs; the first if it is not set. Tests of databases run
-// once with each.
+// The kind that the environment's BRAIDDB_TEST_L1 names; the default kind if it is not set. Tests of databases run once with
+// each.
 L1Kind TestedL1();
 // Whether the entries of that last level lie in the log, where relocations copy them.
-inline bool LogHoldsLastLevel() { return TestedL1() != L1Kind::kSortedRuns; }
+inline bool LogHoldsLastLevel() { return !FindLevelKind(TestedL1())->copies_entries; }
 
 // Opens or fails the test and returns null.
 std::unique_ptr<DB> OpenOrFail(const Options& options, const std::string& path);

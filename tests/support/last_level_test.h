@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/level_case.h"
+#include "tests/support/map_level.h"
 
 namespace braiddb::test {
 
@@ -24,6 +25,7 @@ class LastLevelTest : public testing::TestWithParam<LevelShape> {
   Random random_{71};
 };
 
+// The built-in kinds, and one that only the tests have.
 inline auto AllLastLevels() {
   return testing::Values(LevelShape{L1Kind::kBraidedSkipList, 1}, LevelShape{L1Kind::kBraidedSkipList, 2},
                          LevelShape{L1Kind::kBraidedSkipList, 4}, LevelShape{L1Kind::kNvTree, 1}, LevelShape{L1Kind::kNvTree, 2},
@@ -31,7 +33,8 @@ inline auto AllLastLevels() {
                          LevelShape{L1Kind::kBraidedSkipList, 4, ListKind::kOblivious},
                          LevelShape{L1Kind::kNvTree, 2, ListKind::kOblivious}, LevelShape{L1Kind::kSortedRuns, 1},
                          LevelShape{L1Kind::kSortedRuns, 2}, LevelShape{L1Kind::kSortedRuns, 4},
-                         LevelShape{L1Kind::kSortedRuns, 2, ListKind::kOblivious});
+                         LevelShape{L1Kind::kSortedRuns, 2, ListKind::kOblivious}, LevelShape{RegisterMapLevel(), 1},
+                         LevelShape{RegisterMapLevel(), 2}, LevelShape{RegisterMapLevel(), 4});
 }
 
 }  // namespace braiddb::test

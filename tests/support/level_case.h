@@ -67,7 +67,7 @@ class LevelCase : public MergeInputs {
     return store_->regions()->Find(cursor->entry());
   }
   // Whether entries of the level are copies of those that were written.
-  bool copies() const { return options_.l1 == L1Kind::kSortedRuns; }
+  bool copies() const { return FindLevelKind(options_.l1)->copies_entries; }
   Status Close() { return level_->Close(); }
 
   // ---- Jobs. One that does not end well is running until it is given again and does.
