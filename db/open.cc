@@ -13,6 +13,7 @@
 #include "db/reader_hold.h"
 #include "db/temporary_place.h"
 #include "db/test_hooks.h"
+#include "lsm/memtable_type.h"
 #include "nvtree/leaf.h"
 #include "pmem/persist_mode.h"
 #include "recovery/replay.h"
@@ -87,8 +88,7 @@ Status Validate(const Options& options) {
     return Status::InvalidArgument("Options::initial_region_size must be at most max_region_size");
   }
   if (FindLevelKind(options.l1) == nullptr) return Status::NotSupported("this version has no such Options::l1");
-  if (options.memtable != MemtableKind::kSkipList && options.memtable != MemtableKind::kHash)
-    return Status::NotSupported("this version has no such Options::memtable");
+  if (FindMemtableType(options.memtable) == nullptr) return Status::NotSupported("this version has no such Options::memtable");
   if (options.list_kind != ListKind::kBraided && options.list_kind != ListKind::kOblivious)
     return Status::NotSupported("this version has no such Options::list_kind");
   if (options.filter_bits_per_key > kMaxFilterBits)

@@ -8,6 +8,8 @@
 
 #include "db/no_memory.h"
 #include "db/options_text.h"
+#include "lsm/memtable_type.h"
+#include "pmem/list_kind.h"
 #include "pmem/persist_mode.h"
 #include "util/comparator_name.h"
 #include "util/file.h"
@@ -29,16 +31,17 @@ constexpr std::string_view kNone = "nullptr";
 
 // ---- Values
 
-template <class Kind>
-struct KindName {
-  Kind kind;
+struct MemtableName {
+  MemtableKind kind;
   std::string_view name;
 };
-constexpr KindName<ListKind> kListKinds[] = {{ListKind::kBraided, "braided"}, {ListKind::kOblivious, "oblivious"}};
-constexpr KindName<MemtableKind> kMemtableKinds[] = {{MemtableKind::kSkipList, "skiplist"}, {MemtableKind::kHash, "hash"}};
 std::vector<L1KindName> NamesOf(L1Kind) { return L1KindNames(); }
-std::span<const KindName<ListKind>> NamesOf(ListKind) { return kListKinds; }
-std::span<const KindName<MemtableKind>> NamesOf(MemtableKind) { return kMemtableKinds; }
+std::span<const ListKindName> NamesOf(ListKind) { return ListKindNames(); }
+std::vector<MemtableName> NamesOf(MemtableKind) {
+  std::vector<MemtableName> names;
+  for (const MemtableType& type : MemtableTypes()) names.push_back({type.kind, type.name});
+  return names;
+}
 std::span<const PersistModeName> NamesOf(PersistMode) { return PersistModeNames(); }
 
 template <class Number>

@@ -1,12 +1,10 @@
 // Memtables: their creation, the accounts of writers, and rotation, in which a new memtable becomes the active one.
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "db/db_impl.h"
 #include "db/no_memory.h"
-#include "lsm/hash_memtable.h"
-#include "lsm/skiplist_memtable.h"
+#include "lsm/memtable_type.h"
 
 namespace braiddb {
 namespace {
@@ -22,9 +20,6 @@ constexpr uint64_t kMinArenaBytes = 256ull << 10;
 constexpr uint64_t kMinKeptArenaBytes = 1ull << 20;
 
 uint64_t FirstArenaBytes(uint64_t entries) { return std::max(kMinArenaBytes, entries * kBytesPerEntry); }
-
-// The number of shards of a memtable. Every lookup searches all shards, so there are few.
-constexpr uint32_t kMaxShards = 4;
 
 }  // namespace
 
@@ -100,10 +95,7 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable(const Memtable* before) {
 std::unique_ptr<Memtable> DBImpl::MakeMemtable(uint64_t id, const KeyOrder& order, std::unique_ptr<Arena> arena,
                                                uint64_t entries) const {
   const uint32_t block = changing_.memtable_size.load(std::memory_order_relaxed) >= (1u << 20) ? 16384 : 1024;
-  if (options_.memtable == MemtableKind::kHash && order.equal_means_same())
-    return HashMemtable::Create(id, regions_.get(), &order, std::move(arena), block, entries);
-  const uint32_t shards = std::clamp(std::thread::hardware_concurrency(), 1u, kMaxShards);
-  return std::make_unique<SkipListMemtable>(id, regions_.get(), &order, std::move(arena), block, shards);
+  return CreateMemtable(options_.memtable, {id, regions_.get(), &order, std::move(arena), block, entries});
 }
 
 // Creates the family's memtable if it does not exist. The memtable begins small, because most families are written to seldom.

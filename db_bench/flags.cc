@@ -17,6 +17,8 @@
 #include "db_bench/command_line.h"
 #include "db_bench/presets.h"
 #include "index/level_kind.h"
+#include "lsm/memtable_type.h"
+#include "pmem/list_kind.h"
 #include "pmem/persist_mode.h"
 
 namespace braiddb::bench {
@@ -317,14 +319,14 @@ PersistMode ParsePersistMode(const std::string& name) {
 }
 
 MemtableKind ParseMemtable(const std::string& name) {
-  if (name == "skiplist") return MemtableKind::kSkipList;
-  if (name == "hash") return MemtableKind::kHash;
+  if (const MemtableType* const type = FindMemtableType(name); type != nullptr) return type->kind;
   throw std::invalid_argument("--memtable=" + name + " is neither skiplist nor hash");
 }
 
 ListKind ParseListKind(const std::string& name) {
-  if (name == "braided") return ListKind::kBraided;
-  if (name == "oblivious") return ListKind::kOblivious;
+  for (const ListKindName& known : ListKindNames()) {
+    if (name == known.name) return known.kind;
+  }
   throw std::invalid_argument("--list_kind=" + name + " is neither braided nor oblivious");
 }
 

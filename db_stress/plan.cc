@@ -6,6 +6,7 @@
 
 #include "db_stress/key_table.h"
 #include "index/level_kind.h"
+#include "lsm/memtable_type.h"
 
 namespace braiddb::stress {
 
@@ -153,7 +154,7 @@ std::string LifePlan::ToString() const {
                                              : " optimistic")
        << " transactions=" << transaction_percent << "% bank=" << bank_percent << "%"
        << (verify_checksums ? " verify_checksums" : "") << (reads_only_first ? " reads_only_first" : "")
-       << (sync ? "" : " no sync") << (options.memtable == MemtableKind::kHash ? "; hash" : "; skiplist")
+       << (sync ? "" : " no sync") << "; " << FindMemtableType(options.memtable)->name
        << " memtable_size=" << options.memtable_size << " memtable_max_entries=" << options.memtable_max_entries
        << " max_immutable_memtables=" << options.max_immutable_memtables << " checkpoint_tables=" << options.checkpoint_tables
        << " segment_size=" << options.segment_size << " l0_slowdown_writes_trigger=" << options.l0_slowdown_writes_trigger

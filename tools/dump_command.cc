@@ -8,6 +8,7 @@
 #include "check/media.h"
 #include "index/level_kind.h"
 #include "log/log_reader.h"
+#include "pmem/list_kind.h"
 #include "tools/command.h"
 #include "util/format.h"
 
@@ -75,7 +76,7 @@ Json ManifestOf(const Media& media) {
           {"merging_tables", state.merging_tables},
           {"merging_family", state.merging_family},
           {"clean", state.clean},
-          {"list_kind", state.list_kind == ListKind::kBraided ? "braided" : "oblivious"},
+          {"list_kind", NameOf(state.list_kind)},
           {"index_unified_logging", !state.copying_flush},
           {"tables", std::move(tables)},
           {"families", std::move(families)}};
