@@ -95,6 +95,25 @@ TEST_P(LastLevelResumeTest, PowerCutAtEveryFenceOfASweep) {
   });
 }
 
+// The MANIFEST forgets a job that has returned OK, so a power cut right after it must find all of its effects.
+TEST_P(LastLevelResumeTest, AMergeThatHasEndedIsDurable) {
+  level_.Fill(level_.Draw(&random_, 250, 150, 8));
+  level_.AddTable(level_.Draw(&random_, 150, 150, 2));
+  level_.AddTable(level_.Draw(&random_, 150, 150, 2));
+  const LevelCase::Outcome expected = level_.Expected({});
+  const RegionImage before(store().regions());
+  for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
+    SCOPED_TRACE("luck " + std::to_string(static_cast<int>(luck)));
+    before.Restore(store().regions());
+    ASSERT_OK(level_.TryRestart());
+    PowerCut cut(store().regions(), PowerCut::kNever);
+    ASSERT_OK(level_.Run({}, nullptr, nullptr, 1));
+    cut.Lose(luck, &random_);
+    ASSERT_OK(level_.TryRestart());
+    level_.ExpectMerged(expected);
+  }
+}
+
 TEST_P(LastLevelResumeTest, StoppedAndResumed) {
   const size_t count = 20'000 / kSlowdown;
   level_.UseLargeRuns();
