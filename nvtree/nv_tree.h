@@ -31,11 +31,11 @@
 #include <vector>
 
 #include "braiddb/status.h"
+#include "index/leaf_space.h"
 #include "index/level_place.h"
 #include "nvtree/inner_nodes.h"
 #include "nvtree/leaf.h"
 #include "nvtree/leaf_order.h"
-#include "nvtree/leaf_space.h"
 
 namespace braiddb {
 

@@ -4,10 +4,10 @@
 #include <string>
 
 #include "check/media.h"
+#include "index/leaf_space.h"
 #include "log/log_reader.h"
 #include "nvtree/inner_image.h"
 #include "nvtree/leaf.h"
-#include "nvtree/leaf_space.h"
 #include "util/check.h"
 
 namespace braiddb {

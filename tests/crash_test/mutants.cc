@@ -70,7 +70,7 @@ constexpr Mutant kMutants[] = {
     {"leaves-not-fenced", kMarkFirst, "nvtree/changes.cc"},
     {"leaf-link-not-persisted", kUnpersisted, "nvtree/changes.cc"},
     {"emptied-leaf-link-not-persisted", kUnpersisted, "nvtree/rebuild.cc"},
-    {"leaf-space-not-persisted", kNeverFlushed, "nvtree/leaf_space.cc"},
+    {"leaf-space-not-persisted", kNeverFlushed, "index/leaf_space.cc"},
     {"image-not-forgotten", kSentinel, "nvtree/nv_tree.cc"},
     {"family-listed-early", kMarkFirst, "db/families.cc"},
     {"purge-not-flushed", kLeak, "db/families.cc"},
@@ -124,7 +124,7 @@ constexpr Mutant kMutants[] = {
     {"found-log-not-flushed", kFound, "recovery/replay.cc"},
     {"found-manifest-not-persisted", kFound, "lsm/manifest.cc"},
     {"found-record-not-persisted", kFound, "compaction/merge_journal.cc"},
-    {"found-leaf-space-not-flushed", kFound, "nvtree/leaf_space.cc"},
+    {"found-leaf-space-not-flushed", kFound, "index/leaf_space.cc"},
     {"found-leaves-not-flushed", kFound, "nvtree/rebuild.cc"},
     {"found-runs-not-flushed", kFound, "skiplist/sorted_runs.cc"},
 };

@@ -1,4 +1,4 @@
-#include "nvtree/leaf_space.h"
+#include "index/leaf_space.h"
 
 #include <xxhash.h>
 
@@ -17,11 +17,12 @@ bool IsSpaceHeader(const SpaceHeader& header, uint64_t tree_id, uint64_t generat
          header.generation == generation && header.leaf_bytes == leaf_bytes;
 }
 
-LeafSpace::LeafSpace(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_id, uint32_t leaf_bytes)
+LeafSpace::LeafSpace(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_id, uint32_t leaf_bytes, BlockStart start)
     : regions_(regions),
       allocator_(segments),
       tree_id_(tree_id),
       leaf_bytes_(leaf_bytes),
+      start_(start),
       free_(regions->count()),
       blocks_(regions->count()) {}
 
@@ -88,9 +89,9 @@ bool LeafSpace::Locate(PmPtr block, Place* place) const {
   const Segment* const segment = allocator_->Find(block);
   const auto found = index_of_.find(segment);
   if (segment == nullptr || found == index_of_.end()) return false;
-  const uint64_t offset = segment->OffsetOf(block);
-  if (offset % leaf_bytes_ != 0 || offset == 0 || offset / leaf_bytes_ > Blocks(*segment)) return false;
-  *place = {found->second, offset / leaf_bytes_ - 1};
+  const uint64_t offset = segment->OffsetOf(block), start = Start(*segment);
+  if (offset < start || (offset - start) % leaf_bytes_ != 0 || (offset - start) / leaf_bytes_ >= Blocks(*segment)) return false;
+  *place = {found->second, (offset - start) / leaf_bytes_};
   return true;
 }
 

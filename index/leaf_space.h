@@ -1,7 +1,8 @@
-// LeafSpace: allocates leaves: blocks of one leaf each in segments of the regions.
+// LeafSpace: allocates leaves of a tree: blocks of one leaf each in segments of the regions.
 //
-// LAYOUT  A segment of a tree begins with a SpaceHeader in a block of its own. Its other blocks are leaves or free. Media do not
-//         say which: a block is a leaf if and only if the list of leaves contains it, so a crash cannot leak blocks.
+// LAYOUT  A segment of a tree begins with a SpaceHeader. Behind it, from the first aligned block on (BlockStart), the segment has
+//         blocks, which are leaves or free. Media do not say which: a block is a leaf if and only if the list of leaves contains
+//         it, so a crash cannot leak blocks.
 // COMMIT POINT   The header, flushed and fenced, before a block of the segment is given out.
 // RECOVERY       A kIndex segment holds leaves if and only if its header has a matching checksum, the tree's id, and the
 //                segment's generation. A header of an earlier use has another generation. [CC-42] A segment with neither leaves
@@ -15,7 +16,8 @@
 #include <vector>
 
 #include "braiddb/status.h"
-#include "nvtree/leaf.h"
+#include "pmem/persistence.h"
+#include "pmem/pm_ptr.h"
 #include "pmem/region_set.h"
 #include "pmem/segment_allocator.h"
 
@@ -36,18 +38,23 @@ static_assert(sizeof(SpaceHeader) == kCacheLine && offsetof(SpaceHeader, checksu
 // Returns true if the header belongs to a segment of this tree.
 bool IsSpaceHeader(const SpaceHeader& header, uint64_t tree_id, uint64_t generation, uint32_t leaf_bytes);
 
+// The start of the blocks of a segment. kAtLeafSize: one leaf behind the segment's start. kAtXpLine: the first address behind the
+// header that is a multiple of 256, the size of Optane memory's units of writing, so that a leaf of 256 bytes is one unit.
+enum class BlockStart : uint8_t { kAtLeafSize, kAtXpLine };
+
 // Thread safety: Allocate, Free and the statistics may be called concurrently; the other methods only before them.
 class LeafSpace {
  public:
-  LeafSpace(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_id, uint32_t leaf_bytes);
+  LeafSpace(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_id, uint32_t leaf_bytes,
+            BlockStart start = BlockStart::kAtLeafSize);
 
   // Finds the tree's segments and registers them; none of their blocks is free yet. False if a persist failed.
   [[nodiscard]] bool FindSegments();
   const std::vector<Segment*>& segments() const { return segments_; }
   bool Owns(const Segment* segment) const { return index_of_.contains(segment); }
   // Number and addresses of the blocks of a registered segment.
-  uint64_t Blocks(const Segment& segment) const { return segment.capacity() / leaf_bytes_ - 1; }
-  PmPtr Block(const Segment& segment, uint64_t i) const { return segment.ptr((i + 1) * leaf_bytes_); }
+  uint64_t Blocks(const Segment& segment) const { return (segment.capacity() - Start(segment)) / leaf_bytes_; }
+  PmPtr Block(const Segment& segment, uint64_t i) const { return segment.ptr(Start(segment) + i * leaf_bytes_); }
 
   struct Place {
     size_t segment;  // index in segments()
@@ -67,6 +74,14 @@ class LeafSpace {
   uint64_t free_blocks() const;
 
  private:
+  // Offset of the first block in the segment.
+  uint64_t Start(const Segment& segment) const {
+    if (start_ == BlockStart::kAtLeafSize) return leaf_bytes_;
+    const uint64_t begin = segment.ptr(0).raw();
+    return (begin + sizeof(SpaceHeader) + kXpLineBytes - 1) / kXpLineBytes * kXpLineBytes - begin;
+  }
+  static constexpr uint64_t kXpLineBytes = 256;
+
   // Adds a new segment to a region. NoSpace: the region has no room.
   Status Grow(uint32_t region);
   // Registers a segment and reserves room in free_ for its blocks.
@@ -76,6 +91,7 @@ class LeafSpace {
   SegmentAllocator* const allocator_;
   const uint64_t tree_id_;
   const uint32_t leaf_bytes_;
+  const BlockStart start_;
   mutable std::mutex mutex_;
   std::vector<Segment*> segments_;
   std::unordered_map<const Segment*, size_t> index_of_;  // index in segments_
