@@ -62,3 +62,13 @@ foreach(line IN LISTS mutant_lines)
     --seed 1 --databases 30 --images-per-database 400 --ops 150 --lives-one-in 8 --images-per-life 9)
   set_tests_properties(mutant.${mutant} PROPERTIES LABELS "${labels}" TIMEOUT 900)
 endforeach()
+
+# lb_tree_power_cut_test has LB+-Tree's sources once more, with mutants and with the order of their stores (tests/lb_tree).
+file(GLOB lb_tree_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lb_tree/*.cc)
+add_executable(lb_tree_power_cut_test tests/lb_tree/lb_tree_power_cut_test.cc ${lb_tree_sources} index/leaf_space.cc)
+braiddb_compile_options(lb_tree_power_cut_test TEST)
+target_compile_definitions(lb_tree_power_cut_test PRIVATE BRAIDDB_CRASH_TEST)
+target_link_libraries(lb_tree_power_cut_test PRIVATE braiddb_test_support GTest::gtest_main)
+add_test(NAME lb_tree_power_cut_test COMMAND lb_tree_power_cut_test)
+set_tests_properties(lb_tree_power_cut_test PROPERTIES LABELS "unit;crash;mutants;ci" TIMEOUT 600)
+add_dependencies(braiddb_ci lb_tree_power_cut_test)

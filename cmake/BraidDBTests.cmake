@@ -21,7 +21,7 @@ target_link_libraries(braiddb_test_support ${support_scope}
 
 file(GLOB braiddb_test_sources RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/tests/*_test.cc ${PROJECT_SOURCE_DIR}/tests/*/*_test.cc)
-list(FILTER braiddb_test_sources EXCLUDE REGEX "^tests/growth/")  # in BraidDBCrash.cmake
+list(FILTER braiddb_test_sources EXCLUDE REGEX "^tests/(growth|lb_tree)/")  # in BraidDBCrash.cmake
 if(NOT TARGET rocksdb_dropin)
   list(FILTER braiddb_test_sources EXCLUDE REGEX "^tests/capi/c_api_dropin_test.cc$")
 endif()

@@ -3,7 +3,7 @@
 //
 //   if (!BRAIDDB_MUTANT("journal-not-flushed")) persistence->Flush(record, bytes);
 //
-// tests/crash_test/mutants.cc lists them, docs/TESTING.md explains them.
+// tests/crash_test/mutants.cc and tests/lb_tree/mutants.h list them, docs/TESTING.md explains them.
 #pragma once
 
 #ifdef BRAIDDB_CRASH_TEST
