@@ -19,6 +19,7 @@ struct IndexBenchFlags {
   uint64_t rounds = 0;
   uint64_t seed = 0;
   uint32_t insert_percent = 0;  // of the benchmark `mixed`
+  uint32_t fill_percent = 0;    // of the benchmark `load`
   uint32_t write_latency_ns = 0;
   bool flush_invalidates = false;
   bool count = false;

@@ -1,4 +1,4 @@
-// index_bench: measures NV-Tree without a database, beside LCB+Tree and CDDS-Tree (NV-Tree, FAST '15, section 4).
+// index_bench: measures NV-Tree and LB+-Tree without a database, beside LCB+Tree and CDDS-Tree (NV-Tree, FAST '15, section 4).
 #include <algorithm>
 #include <cstdio>
 #include <fstream>

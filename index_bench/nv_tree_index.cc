@@ -1,5 +1,7 @@
 #include "index_bench/nv_tree_index.h"
 
+#include <vector>
+
 namespace braiddb {
 
 Status NvTreeIndex::Create(RegionSet* regions, SegmentAllocator* segments, uint32_t node_bytes,
@@ -35,6 +37,13 @@ Status NvTreeIndex::Remove(uint64_t key) {
   if (!Search(key, &value)) return Status::NotFound("no such key");
   const LeafChange change = {{key, value}, true};
   return Apply({&change, 1});
+}
+
+Status NvTreeIndex::BulkLoad(std::span<const std::pair<uint64_t, uint64_t>> entries, double /*fill*/) {
+  std::vector<LeafChange> changes;
+  changes.reserve(entries.size());
+  for (const auto& [key, value] : entries) changes.push_back({{key, value}});
+  return Apply(changes);
 }
 
 bool NvTreeIndex::Search(uint64_t key, uint64_t* value) const {

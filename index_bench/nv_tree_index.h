@@ -17,6 +17,7 @@ class NvTreeIndex final : public OrderedIndex {
   Status Insert(uint64_t key, uint64_t value) override;
   Status Update(uint64_t key, uint64_t value) override;
   Status Remove(uint64_t key) override;
+  Status BulkLoad(std::span<const std::pair<uint64_t, uint64_t>> entries, double fill) override;
   bool Search(uint64_t key, uint64_t* value) const override;
   IndexStats GetStats() const override;
 

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "braiddb/status.h"
 #include "pmem/region_set.h"
@@ -26,13 +28,24 @@ class OrderedIndex {
   // REQUIRES: the key exists.
   virtual Status Update(uint64_t key, uint64_t value) = 0;
   virtual Status Remove(uint64_t key) = 0;
+  // Fills the empty index with ascending keys. `fill`: the share of each leaf that is used, in (0, 1]. Only LB+-Tree heeds it.
+  virtual Status BulkLoad(std::span<const std::pair<uint64_t, uint64_t>> entries, double /*fill*/) {
+    for (const auto& [key, value] : entries) {
+      if (Status status = Insert(key, value); !status.ok()) return status;
+    }
+    return Status::OK();
+  }
   virtual bool Search(uint64_t key, uint64_t* value) const = 0;
   virtual IndexStats GetStats() const { return {}; }
 };
 
-enum class IndexKind { kNvTree, kLcbTree, kCddsTree };
+// kLbTree: LB+-Tree. kLbTreeStay: LB+-Tree whose inserts move no entries.
+enum class IndexKind { kNvTree, kLbTree, kLbTreeStay, kLcbTree, kCddsTree };
 
-// Creates an empty index. `node_bytes`: 512, 1024, 2048, or 4096.
+// Returns true if the index can have nodes of this size: 512, 1024, 2048 or 4096; LB+-Tree also other multiples of 256 below.
+bool IsNodeSize(IndexKind kind, uint32_t node_bytes);
+
+// Creates an empty index. REQUIRES: IsNodeSize.
 Status NewIndex(IndexKind kind, RegionSet* regions, SegmentAllocator* segments, uint32_t node_bytes,
                 std::unique_ptr<OrderedIndex>* index);
 

@@ -57,11 +57,17 @@ class Workload {
     std::iota(order_.begin(), order_.end(), 0);
     for (uint64_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random_.Uniform(i)]);
     kinds_.clear();
-    if (benchmark == "insert") {
+    if (benchmark == "insert" || benchmark == "dense" || benchmark == "load") {
       first_ = std::exchange(next_, next_ + flags_.num);
+      is_dense_ = benchmark == "dense";
       has_keys_ = true;
     }
-    if (!has_keys_) return Status::InvalidArgument(benchmark + " needs keys: run insert before it");
+    sorted_.clear();
+    if (benchmark == "load") {
+      for (uint64_t i = 0; i < flags_.num; ++i) sorted_.push_back({Key(i), i});
+      std::sort(sorted_.begin(), sorted_.end());
+    }
+    if (!has_keys_) return Status::InvalidArgument(benchmark + " needs keys: run load, insert or dense before it");
     if (benchmark == "delete") has_keys_ = false;
     if (benchmark != "mixed") return Status::OK();
     for (uint64_t i = 0; i < flags_.num; ++i) kinds_.push_back(random_.Uniform(100) < flags_.insert_percent);
@@ -73,7 +79,12 @@ class Workload {
     WriteCounter counter;
     if (count) regions_->persistence()->SetObserver(&counter);
     const auto start = std::chrono::steady_clock::now();
-    Status status = Operate(measurement->benchmark, std::span(order_).subspan(begin, end - begin));
+    Status status;
+    if (measurement->benchmark != "load") {
+      status = Operate(measurement->benchmark, std::span(order_).subspan(begin, end - begin));
+    } else if (begin == 0) {  // all keys at once, in the first turn
+      status = index_->BulkLoad(sorted_, flags_.fill_percent / 100.0);
+    }
     measurement->seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     regions_->persistence()->SetObserver(nullptr);
     measurement->operations += end - begin;
@@ -88,8 +99,8 @@ class Workload {
   IndexKind kind() const { return kind_; }
 
  private:
-  // A key of the last `insert`.
-  uint64_t Key(uint64_t i) const { return KeyOf(first_ + i); }
+  // A key of the last `load`, `insert` or `dense`.
+  uint64_t Key(uint64_t i) const { return is_dense_ ? KeyOf(first_) + i : KeyOf(first_ + i); }
   uint64_t NewKey() { return KeyOf(next_++); }
   uint64_t KeyOf(uint64_t number) const { return Mix64(number ^ flags_.seed << 40); }
   Status Search(uint64_t i) {
@@ -97,7 +108,8 @@ class Workload {
     return index_->Search(Key(i), &value) ? Status::OK() : Status::NotFound("a key is missing: the tree is wrong");
   }
   Status Operate(const std::string& benchmark, std::span<const uint64_t> order) {
-    if (benchmark == "insert") return ForEach(order, [this](uint64_t i) { return index_->Insert(Key(i), i); });
+    if (benchmark == "insert" || benchmark == "dense")
+      return ForEach(order, [this](uint64_t i) { return index_->Insert(Key(i), i); });
     if (benchmark == "update") return ForEach(order, [this](uint64_t i) { return index_->Update(Key(i), i + 1); });
     if (benchmark == "delete") return ForEach(order, [this](uint64_t i) { return index_->Remove(Key(i)); });
     if (benchmark == "search") return ForEach(order, [this](uint64_t i) { return Search(i); });
@@ -121,9 +133,11 @@ class Workload {
   std::unique_ptr<OrderedIndex> index_;
   Random random_;
   std::vector<uint64_t> order_;
-  std::vector<bool> kinds_;  // for `mixed`: whether operation i is an insert
-  uint64_t first_ = 0;       // number of the first key of the last `insert`
-  uint64_t next_ = 0;        // all numbers from here on are unused
+  std::vector<std::pair<uint64_t, uint64_t>> sorted_;  // for `load`: keys and values
+  std::vector<bool> kinds_;                            // for `mixed`: whether operation i is an insert
+  uint64_t first_ = 0;                                 // number of the first key of the last `load`, `insert` or `dense`
+  bool is_dense_ = false;                              // these keys are adjacent
+  uint64_t next_ = 0;                                  // all numbers from here on are unused
   bool has_keys_ = false;
 };
 
