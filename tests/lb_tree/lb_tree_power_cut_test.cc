@@ -307,6 +307,70 @@ TEST_P(LbTreePowerCutTest, SegmentsThatAreTaken) {
   }
 }
 
+// A process is killed while it takes a segment, and the power fails after the next process has used the segment. [CC-42] [CC-46]
+class GrowingTree {
+ public:
+  GrowingTree() {
+    // A free segment, so that PMDK is not asked for more.
+    Segment* segment = nullptr;
+    EXPECT_OK(store_.segments()->Allocate(0, 1, &segment));
+    EXPECT_OK(store_.segments()->Release(segment));
+    store_.Reopen();
+    while (store_.tree()->GetStats().free_leaves > 0) Put(&kept_);
+    fresh_.emplace(store_.regions());
+  }
+  // The number of fences of the puts until the tree has taken a segment and used it.
+  uint64_t CountFences() {
+    uint64_t done = kept_;
+    TracedCut cut(store_.regions(), TracedCut::kNever);
+    while (store_.tree()->GetStats().free_leaves == 0) Put(&done);
+    return cut.fences();
+  }
+  // Empty, or what is wrong.
+  std::string KillAndCut(uint64_t fence, Random* random) {
+    fresh_->Restore(store_.regions());
+    if (Status status = store_.ReopenInPlace(); !status.ok()) return status.ToString();
+    uint64_t done = kept_;
+    TracedCut cut(store_.regions(), fence);
+    try {
+      for (;;) Put(&done);
+    } catch (const TracedCut::Failed&) {
+    }
+    cut.Kill();
+    if (Status status = store_.ReopenInPlace(); !status.ok()) return status.ToString();
+    for (int i = 0; i < 100; ++i) Put(&done);
+    cut.Lose(Luck::kNothing, random);
+    if (Status status = store_.ReopenInPlace(); !status.ok()) return status.ToString();
+    return store_.Forward().size() == done ? "" : "keys are missing";
+  }
+
+ private:
+  void Put(uint64_t* key) {
+    EXPECT_OK(store_.tree()->Put(*key, *key));
+    ++*key;
+  }
+  LbTreeStore store_{1, 256};
+  uint64_t kept_ = 0;
+  std::optional<RegionImage> fresh_;
+};
+
+TEST(LbTreeGrowthTest, ASegmentThatAKilledProcessTookIsUsed) {
+  Random random(5);
+  GrowingTree tree;
+  const uint64_t fences = tree.CountFences();
+  ASSERT_GT(fences, 3u);
+  for (uint64_t fence = 0; fence < fences; ++fence) ASSERT_EQ(tree.KillAndCut(fence, &random), "") << fence;
+  for (const char* mutant : {"leaf-space-not-persisted", "found-leaf-space-not-flushed"}) {
+    uint64_t hits = 0, noticed = 0;
+    live_mutant = mutant;
+    mutant_hits = &hits;
+    for (uint64_t fence = 0; fence < fences; ++fence) noticed += !tree.KillAndCut(fence, &random).empty();
+    live_mutant = nullptr;
+    EXPECT_GT(hits, 0u) << mutant;
+    EXPECT_GT(noticed, 0u) << mutant;
+  }
+}
+
 // ---- Mutants
 
 class LbTreeMutantTest : public testing::TestWithParam<LbMutant> {};

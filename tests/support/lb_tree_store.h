@@ -42,6 +42,14 @@ struct LbTreeStore {
     return LbTree::Open({regions(), segments(), {}, move_entries_}, threads, &tree_);
   }
 
+  // The same with a new segment allocator.
+  Status ReopenInPlace() {
+    tree_.reset();
+    store_.allocator.reset();
+    const Status status = SegmentAllocator::Open(regions(), kSegmentSize, &store_.allocator);
+    return status.ok() ? Rebuild(1) : status;
+  }
+
   LbTree* tree() const { return tree_.get(); }
   RegionSet* regions() const { return store_.regions.get(); }
   SegmentAllocator* segments() const { return store_.allocator.get(); }
