@@ -259,6 +259,37 @@ TEST_P(LbTreePowerCutTest, ACutWhileEmptyLeavesAreTakenOut) {
   EXPECT_GT(fence, 60u);
 }
 
+// A load of sorted keys is there whole or not at all. [CC-72]
+TEST(LbTreeLoadPowerCutTest, ALoadIsThereWholeOrNotAtAll) {
+  LbTreeStore store(1, 512);
+  const RegionImage fresh(store.regions());
+  std::vector<LbEntry> entries;
+  for (uint64_t i = 0; i < 2000; ++i) entries.push_back({CutTree::Key(i), i});
+  Random random(9);
+  bool failed = true;
+  uint64_t fence = 0, whole = 0;
+  for (; failed; ++fence) {
+    for (const Luck luck : TracedCut::kEveryLuck) {
+      fresh.Restore(store.regions());
+      ASSERT_OK(store.Rebuild());
+      TracedCut cut(store.regions(), fence);
+      failed = false;
+      try {
+        ASSERT_OK(store.tree()->BulkLoad(entries, 0.7, 1));
+      } catch (const TracedCut::Failed&) {
+        failed = true;
+      }
+      ASSERT_EQ(cut.Lose(luck, &random), 0u);
+      ASSERT_OK(store.Rebuild());
+      const std::vector<LbEntry> there = store.Forward();
+      ASSERT_TRUE(there == entries || (failed && there.empty())) << fence;
+      whole += there == entries;
+    }
+  }
+  EXPECT_EQ(fence, 3u);
+  EXPECT_GE(whole, 4u);
+}
+
 // Leaves in segments that are taken meanwhile.
 TEST_P(LbTreePowerCutTest, SegmentsThatAreTaken) {
   LbTreeStore& store = tree_.store();
