@@ -276,6 +276,7 @@ DEFINE_OWN(uint32_t, filter_bits_per_key, filter_bits_per_key)
 DEFINE_OWN(uint32_t, recovery_threads, recovery_threads)
 DEFINE_OWN(double, max_space_amplification, max_space_amplification)
 DEFINE_OWN(uint64_t, space_slack, space_slack)
+DEFINE_OWN(uint64_t, kept_free_space, kept_free_space)
 
 void braiddb_options_set_bound_space(braiddb_options_t* options, unsigned char value) { options->own.bound_space = value != 0; }
 unsigned char braiddb_options_get_bound_space(braiddb_options_t* options) { return options->own.bound_space; }

@@ -161,6 +161,7 @@ void DBImpl::CompactUntilStopped() {
     }
     const Status swept = SweepRanges(changing_.MergesByItself(), &more_to_sweep);
     Settle(Work::kMerge, swept);
+    NoteSuperfluous();
     if (BoundsSpace()) LookAtSpace(more_to_account || CountGains() != gains);
   }
 }

@@ -653,6 +653,14 @@ class DBImpl final : public DB {
   // The filter of a sweep. `has_ranges`: the sweep may remove entries that range tombstones hide. `asks`: as in SweepFamily.
   std::unique_ptr<EntryFilterSource> FilterSweep(const Family& family, bool everything, bool asks, bool has_ranges);
 
+  // ---- give_back.cc
+  // Wakes the flush thread if there are superfluous free segments. REQUIRES: not work_mutex_.
+  void NoteSuperfluous();
+  // The next time at which GiveBackSpace acts. Used by the flush thread, as is GiveBackSpace.
+  std::chrono::steady_clock::time_point NextGiveBack() const;
+  // Gives blocks of superfluous segments back, if it is time. REQUIRES: no lock.
+  void GiveBackSpace();
+
   // ---- reclaim.cc
   // Counts the entries of one segment of an earlier session. False if no such segment is left.
   bool AccountOneSegment();
@@ -933,8 +941,10 @@ class DBImpl final : public DB {
   std::atomic<bool> cache_is_resized_{false};  // a resize has begun; changed under cache_size_mutex_
   std::atomic<bool> resize_waits_{false};      // the resize waits for readers of the old table; changed under cache_size_mutex_
   enum class OldTable : uint8_t { kInUse, kMoved, kRetired, kLeft };
-  std::atomic<OldTable> old_table_{OldTable::kInUse};  // the state of the old table during a resize
-  uint64_t resized_from_bytes_ = 0;                    // cache_size_mutex_
+  std::atomic<OldTable> old_table_{OldTable::kInUse};   // the state of the old table during a resize
+  uint64_t resized_from_bytes_ = 0;                     // cache_size_mutex_
+  std::atomic<bool> space_is_superfluous_{false};       // the flush thread has blocks to give back
+  std::chrono::steady_clock::time_point gave_back_at_;  // used by the flush thread
   uint64_t idle_calls_ = 0;   // CallsOfUsers at the last check; this and idle_rounds_ are used by the flush thread
   uint32_t idle_rounds_ = 0;  // consecutive checks that found the same number
 

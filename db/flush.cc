@@ -147,6 +147,7 @@ void DBImpl::FlushUntilStopped() {
     for (uint32_t region = 0; region < regions_->count(); ++region) {
       if (regions_->ReservedBytes(region) > kYoungRegionBytes) segments_->PrepareSpares(region, kSpareSegments);
     }
+    GiveBackSpace();
     const bool iterators_come = IteratorsCome();
     bool has_idle_cpu = is_alone && !pressure_.is_high() && gives_up == 0;
     BRAIDDB_SYNC_POINT_ARG("DBImpl::FlushUntilStopped:Flushed", &has_idle_cpu);
@@ -164,15 +165,30 @@ void DBImpl::FlushUntilStopped() {
   }
 }
 
-// While the database is idle, memory that it can do without is given back to the system.
+// While the database is idle, memory and space that it can do without are given back to the system.
 void DBImpl::WaitIdle(std::unique_lock<std::mutex>* lock, const std::function<bool()>& wanted) {
   std::chrono::milliseconds round = kIdleRound;
   BRAIDDB_SYNC_POINT_ARG("DBImpl::WaitIdle:Round", &round);
-  while (!work_changed_.wait_for(*lock, round, wanted)) {
+  auto next_round = std::chrono::steady_clock::now() + round;
+  bool has_memory = true;  // GiveBackIdle may find memory
+  for (;;) {
+    const bool has_space = space_is_superfluous_.load(std::memory_order_acquire);
+    const auto ends = [&] { return wanted() || (!has_space && space_is_superfluous_.load(std::memory_order_acquire)); };
+    if (has_space) {
+      work_changed_.wait_until(*lock, has_memory ? std::min(next_round, NextGiveBack()) : NextGiveBack(), ends);
+    } else if (has_memory) {
+      work_changed_.wait_until(*lock, next_round, ends);
+    } else {
+      work_changed_.wait(*lock, ends);
+    }
+    if (wanted()) return;
     lock->unlock();
-    const bool is_more = GiveBackIdle();
+    if (has_space) GiveBackSpace();
+    if (has_memory && std::chrono::steady_clock::now() >= next_round) {
+      has_memory = GiveBackIdle();
+      next_round = std::chrono::steady_clock::now() + round;
+    }
     lock->lock();
-    if (!is_more) return work_changed_.wait(*lock, wanted);
   }
 }
 

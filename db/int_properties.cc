@@ -104,6 +104,7 @@ bool DBImpl::IntProperty(const Family& family, std::string_view property, uint64
        [](DBImpl&, const State& state) { return state.BytesOf(*state.view.active) + state.BytesOfImmutables(); }},
       {"pm-bytes-reserved", [](DBImpl&, const State& state) { return state.ReservedBytes(); }},
       {"pm-bytes-in-segments", [](DBImpl&, const State& state) { return state.Usage(&Usage::segment_bytes); }},
+      {"pm-bytes-punched", [](DBImpl&, const State& state) { return state.Usage(&Usage::punched_bytes); }},
       {"pm-bytes-live", [](DBImpl&, const State& state) { return state.LiveLogBytes(); }},
       {"num-segments", [](DBImpl&, const State& state) { return state.Usage(&Usage::segments); }},
       {"num-free-segments", [](DBImpl&, const State& state) { return state.Usage(&Usage::free_segments); }},

@@ -81,8 +81,12 @@ void DBImpl::AddFamilies(MetricFigures* figures) const {
 void DBImpl::AddSpace(MetricFigures* figures) const {
   for (uint32_t region = 0; region < regions_->count(); ++region) {
     const SegmentAllocator::Usage usage = segments_->GetUsage(region);
-    figures->regions.push_back(
-        {regions_->ReservedBytes(region), usage.segments, usage.segment_bytes, usage.free_segments, usage.free_bytes});
+    figures->regions.push_back({.reserved = regions_->ReservedBytes(region),
+                                .segments = usage.segments,
+                                .segment_bytes = usage.segment_bytes,
+                                .free_segments = usage.free_segments,
+                                .free_bytes = usage.free_bytes,
+                                .punched_bytes = usage.punched_bytes});
   }
   const auto add = [figures](const Segment& segment, const char* state, uint64_t used, bool is_dead_known) {
     const uint64_t dead = std::min(used, segment.dead_bytes.load(std::memory_order_relaxed));

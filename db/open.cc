@@ -500,6 +500,7 @@ void DBImpl::StartBackground() {
       [holds = std::make_shared<ReaderHolds>(path_)](uint64_t bytes_in_use) { return holds->Any(bytes_in_use); });
   if (!options_.listeners.empty() || options_.info_log) events_ = std::make_unique<EventQueue>(options_.listeners);
   if (BoundsSpace()) LookAtSpace(true);  // the first round of the compaction thread may come late
+  NoteSuperfluous();
   flush_thread_ = std::thread([this] { FlushLoop(); });
   try {
     compaction_thread_ = std::thread([this] { CompactionLoop(); });

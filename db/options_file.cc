@@ -164,6 +164,7 @@ constexpr Field kOwnFields[] = {
     {"l0_compaction_trigger", &Options::l0_compaction_trigger},
     {"max_space_amplification", &Options::max_space_amplification},
     {"space_slack", &Options::space_slack},
+    {"kept_free_space", &Options::kept_free_space},
     {"bound_space", &Options::bound_space},
     {"no_space_timeout_ms", &Options::no_space_timeout_ms},
     {"recovery_threads", &Options::recovery_threads},

@@ -84,6 +84,7 @@ void DBImpl::Release(Segment* segment) {
     const Status status = segments_->Release(segment);
     Settle(Work::kRelease, status);
     if (segments_->has_deferred()) NotifyWork();  // the compaction thread frees the segment when readers allow it
+    NoteSuperfluous();
   } catch (const std::bad_alloc&) {
     Settle(Work::kRelease, NoMemory());  // the segment may or may not be free on media; the next open finds out
   }

@@ -121,6 +121,7 @@ constexpr struct {
     {"filter_dram_bytes", "braiddb.filter-bytes"},
     {"last_level_dram_bytes", "braiddb.l1-dram-bytes"},
     {"pm_bytes", "braiddb.pm-bytes-reserved"},
+    {"punched_pm_bytes", "braiddb.pm-bytes-punched"},
     {"segments_pm_bytes", "braiddb.pm-bytes-in-segments"},
     {"live_pm_bytes", "braiddb.pm-bytes-live"},
     {"last_level_pm_bytes", "braiddb.l1-pm-bytes"},

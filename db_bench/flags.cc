@@ -36,7 +36,7 @@ struct Typed {
   int64_t regions, max_region_size, initial_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables,
       checkpoint_tables;
   int64_t compaction_threads, recovery_threads, l0_compaction_trigger, l0_slowdown_writes_trigger;
-  int64_t nv_leaf_size, l1_index_size, dram_budget, lookup_cache_size, bloom_bits, space_slack;
+  int64_t nv_leaf_size, l1_index_size, dram_budget, lookup_cache_size, bloom_bits, space_slack, kept_free_space;
   double max_space_amplification, zipf;
   int64_t merge_keys, mergereadpercent, range_tombstone_width, max_scan_distance, seek_nexts_to_delete, bgwriter_num;
   int64_t write_latency_ns, read_latency_ns, remote_latency_ns;
@@ -239,6 +239,8 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
       "relocate live entries of sparse segments above this ratio; 0: never");
   add("space_slack", Value<int64_t>(&typed->space_slack, static_cast<int64_t>(defaults.space_slack)),
       "additional bytes before relocation starts");
+  add("kept_free_space", Value<int64_t>(&typed->kept_free_space, static_cast<int64_t>(defaults.kept_free_space)),
+      "bytes of free segments that keep their blocks in the file system");
   add("bound_space", Switch(&flags->options.bound_space), "writers wait if relocation cannot keep up");
   add("regions", Value<int64_t>(&typed->regions, defaults.regions), "pools of persistent memory; 0: one per NUMA node");
   add("region_nodes", Value<std::string>(&typed->region_nodes, ""),
@@ -440,6 +442,7 @@ void TakeOptions(const Typed& typed, Options* options) {
   Take("lookup_cache_size", typed.lookup_cache_size, 0, INT64_MAX, &options->lookup_cache_size);
   options->max_space_amplification = typed.max_space_amplification;
   Take("space_slack", typed.space_slack, 0, INT64_MAX, &options->space_slack);
+  Take("kept_free_space", typed.kept_free_space, 0, INT64_MAX, &options->kept_free_space);
   Take("regions", typed.regions, 0, UINT32_MAX, &options->regions);
   options->region_paths = Split(typed.region_paths);
   options->region_nodes = ParseNodes(typed.region_nodes);

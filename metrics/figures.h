@@ -48,6 +48,7 @@ struct MetricFigures {
     uint64_t segment_bytes = 0;
     uint64_t free_segments = 0;
     uint64_t free_bytes = 0;
+    uint64_t punched_bytes = 0;  // of these: given back to the file system
   };
   std::vector<Region> regions;
   std::vector<SegmentFigures> segments;

@@ -226,6 +226,11 @@ const Row kRows[] = {
     {{"braiddb_region_free_bytes", kGauge, "bytes", "region", "Space of segments that are kept for reuse",
       "the segment allocator"},
      [](const Figures& f, Samples* s) { ForEachRegion(f, s, [](const Figures::Region& region) { return region.free_bytes; }); }},
+    {{"braiddb_region_punched_bytes", kGauge, "bytes", "region", "Of these: segments whose blocks the file system has back",
+      "the segment allocator"},
+     [](const Figures& f, Samples* s) {
+       ForEachRegion(f, s, [](const Figures::Region& region) { return region.punched_bytes; });
+     }},
     {{"braiddb_region_free_segments", kGauge, "segments", "region", "Segments that are kept for reuse", "the segment allocator"},
      [](const Figures& f, Samples* s) {
        ForEachRegion(f, s, [](const Figures::Region& region) { return region.free_segments; });

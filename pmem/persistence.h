@@ -45,6 +45,8 @@ class PersistObserver {
   virtual ~PersistObserver() = default;
   virtual void OnFlush(const void* address, size_t bytes) = 0;
   virtual void OnDrain() = 0;
+  // The file system has taken the blocks of these bytes back: they are zero, and durably so at once.
+  virtual void OnHole(const void* /*address*/, size_t /*bytes*/) {}
 };
 
 // Sums of what was written back to persistent memory (write_counter.h).
@@ -111,6 +113,11 @@ class Persistence {
   [[nodiscard]] bool Persist(const void* address, size_t bytes) {
     Flush(address, bytes);
     return Drain();
+  }
+
+  // Tells the observer that the bytes have lost their blocks, and read as zeros.
+  void NoteHole(const void* address, size_t bytes) {
+    if (observer_ != nullptr) observer_->OnHole(address, bytes);
   }
 
   // Returns true after the first failed Drain, for ever. acquire: pairs with the release in DrainSlow; error() is set.

@@ -259,6 +259,7 @@ Status Region::OnMapped() {
   PoolExtent extent;
   Status status = ReadPoolExtent(files_->part_path(0), &extent);
   heap_begin_ = extent.heap_begin;
+  blocks_.Start(files_->directory(), files_->list().parts);
   const std::vector<uint64_t>& parts = files_->list().parts;
   first_part_has_holes_ =
       parts.size() == 1 && parts[0] == kSmallPartBytes && heap_begin_ == kSmallHeapBegin && files_->device().empty();
@@ -465,6 +466,7 @@ Status Region::Extend(uint64_t step) {
   }
   parts_guard_.Guard(files_->part_path(files_->list().parts.size() - 1), base() + begin, step);
   if (memory_node_ != kUnknownNumaNode) BindToNumaNode(base() + begin, step, memory_node_);
+  blocks_.AddPart(step);
   // release: pairs with the acquire in reserved_bytes(); the part is mapped.
   reserved_bytes_.store(begin + step, std::memory_order_release);
   // AddPart has filled the holes of the small first part, so it can have huge pages.
@@ -473,5 +475,29 @@ Status Region::Extend(uint64_t step) {
   Log(Name() + " grew by " + std::to_string(step) + " to " + std::to_string(begin + step) + " bytes");
   return Status::OK();
 }
+
+// ---- Blocks
+
+// The first small part has holes of its own until the region grows (pool_maker.h), which must not mix with those of segments.
+bool Region::MayGiveBack() const {
+  return pool_ != nullptr && files_->device().empty() && reserved_bytes() > kSmallPartBytes && !persistence()->failed() &&
+         gives_back_.load(std::memory_order_relaxed);
+}
+
+Status Region::GiveBack(PoolRange pages) {
+  BRAIDDB_DCHECK(pool_ != nullptr && files_->device().empty());
+  if (pages.empty()) return Status::OK();
+  // The crash test maps the files of an image privately, and looks at one image after the other in the same files.
+  if (kCrashTest) std::memset(base() + pages.begin, 0, pages.end - pages.begin);
+  Status status = kCrashTest ? Status::OK() : blocks_.GiveBack(pages);
+  if (status.ok()) {
+    persistence()->NoteHole(base() + pages.begin, pages.end - pages.begin);
+  } else if (gives_back_.exchange(false, std::memory_order_relaxed)) {
+    Log(Name() + " keeps the blocks of free segments until the next open: " + status.ToString());
+  }
+  return status;
+}
+
+Status Region::TakeBlocks(PoolRange pages) { return pages.empty() ? Status::OK() : blocks_.Take(pages); }
 
 }  // namespace braiddb

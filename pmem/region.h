@@ -23,6 +23,7 @@
 //        7. Footers, root, metadata slots.
 // READ ONLY  OpenReadOnly uses an image of the pool, since PMDK writes to each pool that it opens. Stores of the layers above
 //        stay in this process, and allocations fail.
+// BLOCKS  Pages inside free segments may have no blocks in the file system; all other pages have (part_blocks.h). [CC-66]
 // CONCURRENCY  AllocateObject (also while the region grows), FreeObject, ReserveBytes and PutOnNode hold mutex_.
 //        AllocateMetadata and FreeMetadata hold metadata_mutex_ first. Other methods take no lock. The base never moves while
 //        the region is open: PMDK reserves max_bytes of address space at open.
@@ -43,6 +44,7 @@
 #include "braiddb/status.h"
 #include "pmem/device_record.h"
 #include "pmem/layout.h"
+#include "pmem/part_blocks.h"
 #include "pmem/parts_guard.h"
 #include "pmem/persistence.h"
 #include "pmem/region_files.h"
@@ -131,6 +133,21 @@ class Region {
   // Grows the region until it has `bytes` bytes. After NoSpace the region may have grown by a part of them.
   Status ReserveBytes(uint64_t bytes);
 
+  // Returns true if blocks of free segments may be given back: the region has files, has grown beyond its first small part, is
+  // open to write, no persist has failed, and the file system has not refused.
+  bool MayGiveBack() const;
+  // Gives the blocks of pages back to the file system. A refusal is written to the log once, and ends MayGiveBack; some pages may
+  // have lost their blocks. REQUIRES: MayGiveBack(), and the pages lie inside a segment that is kFree on media, which no other
+  // thread can take.
+  Status GiveBack(PoolRange pages);
+  // Takes blocks for pages that may have none. NoSpace: the file system is full. IOError: the system refused. REQUIRES: the
+  // pages lie inside a segment that is kFree on media, which no other thread can take.
+  Status TakeBlocks(PoolRange pages);
+  // Returns the pages of a free segment after an open: kAll, kNone or kUnknown.
+  PartBlocks::Found FindBlocks(PoolRange pages) const {
+    return files_->has_free_holes() ? blocks_.Find(pages) : PartBlocks::Found::kAll;
+  }
+
   // Reserves `by` generations: sets *first to the limit and raises the limit durably. No use of a segment has had one of
   // [*first, *first + by). With 0 only reads the limit. Corruption: the stored limit is damaged. One thread at a time.
   Status RaiseGenerationLimit(uint64_t by, uint64_t* first);
@@ -190,6 +207,8 @@ class Region {
   RegionDevices devices_;
   PMEMobjpool* pool_ = nullptr;
   PartsGuard parts_guard_;
+  PartBlocks blocks_;
+  std::atomic<bool> gives_back_{true};  // false: the file system has refused to take blocks back
   std::unique_ptr<RegionImage> image_;  // in place of pool_ if the region is open for reading only
   bool redo_pending_ = false;           // image_ has a pending redo log
   RegionRoot* root_ = nullptr;

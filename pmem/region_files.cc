@@ -16,7 +16,9 @@
 #include "pmem/database_file.h"
 #include "pmem/dax_device.h"
 #include "pmem/device_record.h"
+#include "pmem/free_ranges.h"
 #include "pmem/layout.h"
+#include "pmem/part_blocks.h"
 #include "pmem/pool_format.h"
 #include "pmem/pool_maker.h"
 #include "util/check.h"
@@ -279,7 +281,7 @@ Status RegionFiles::CheckDevice(const std::string& named) const {
 // ---- Checking
 
 // STEPS  1 open, not through a link, except the link of the first part to a device  2 type and size  3 the first part begins
-//        with a pool's signature  4 fill holes. O_NONBLOCK keeps the open of a FIFO from waiting.
+//        with a pool's signature. O_NONBLOCK keeps the open of a FIFO from waiting.
 Status RegionFiles::CheckPart(size_t index, uint64_t bytes) const {
   const std::string path = part_path(index);
   const std::string restore = "; restore it from a backup";
@@ -305,23 +307,52 @@ Status RegionFiles::CheckPart(size_t index, uint64_t bytes) const {
   if (index == 0 && (got != sizeof(signature) || std::memcmp(signature, kPoolSignature, sizeof(signature)) != 0)) {
     return Status::Corruption("part file " + path + " is foreign or damaged: it has no pool signature" + restore);
   }
-  const bool has_holes = S_ISREG(st.st_mode) && BlockBytes(st) < size;
-  return has_holes ? FillHoles(index, fd.get(), size, BlockBytes(st)) : Status::OK();
+  return Status::OK();
 }
 
-// A copy of a database may have holes in place of pages of zeros. A store into a hole ends the process if the file system is
-// full, so holes get blocks before PMDK maps the part. The first part is created with holes (pool_maker.h). These stay while
-// the part is the only one and no object is allocated there.
-Status RegionFiles::FillHoles(size_t index, int fd, uint64_t bytes, uint64_t blocks) const {
+bool RegionFiles::IsSmallPool() const {
   PoolExtent extent;
-  const bool is_only = index == 0 && bytes == kSmallPartBytes && list_.parts.size() == 1 && list_.next == 0;
-  const bool has_hole = is_only && ReadPoolExtent(part_path(0), &extent).ok() && extent.heap_begin == kSmallHeapBegin;
-  if (!has_hole) return FillRange(fd, part_path(index), 0, bytes);
-  const uint64_t end = IsBornPool(fd) ? kSmallFirstChunk + kBornChunks * kChunkBytes : bytes;
+  return list_.parts.size() == 1 && list_.parts[0] == kSmallPartBytes && ReadPoolExtent(part_path(0), &extent).ok() &&
+         extent.heap_begin == kSmallHeapBegin;
+}
+
+// The first part is created with holes (pool_maker.h). These stay while the part is the only one and no object is allocated
+// there.
+Status RegionFiles::FillSmallPool(int fd, uint64_t blocks) const {
+  const uint64_t end = IsBornPool(fd) ? kSmallFirstChunk + kBornChunks * kChunkBytes : kSmallPartBytes;
   if (blocks >= kSmallHeadEnd + end - kSmallFirstChunk) return Status::OK();
-  if (!CanAllocate(fd)) return FillRange(fd, part_path(0), 0, bytes);
+  if (!CanAllocate(fd)) return FillRange(fd, part_path(0), 0, kSmallPartBytes);
   Status status = FillRange(fd, part_path(0), 0, kSmallHeadEnd);
   return status.ok() ? FillRange(fd, part_path(0), kSmallFirstChunk, end) : status;
+}
+
+// A store into a hole ends the process if the file system is full. So holes get blocks before PMDK maps the parts. Holes inside
+// free segments stay: the segment allocator takes their blocks before the segment's next use. All other holes come from a copy of
+// the database in which pages of zeros became holes.
+Status RegionFiles::FillHoles() {
+  has_free_holes_ = false;
+  if (!device_.empty()) return Status::OK();
+  const bool is_small = IsSmallPool();
+  std::vector<PoolRange> free_ranges;
+  uint64_t begin = 0;  // of the part, from the start of the pool
+  for (size_t i = 0; i < list_.parts.size(); begin += list_.parts[i++]) {
+    const posix::Fd fd(open(part_path(i).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat st;
+    if (!fd.valid() || fstat(fd.get(), &st) != 0) return posix::ErrnoStatus(errno, "examine", part_path(i));
+    if (BlockBytes(st) >= list_.parts[i]) continue;
+    if (is_small) return FillSmallPool(fd.get(), BlockBytes(st));
+    if (!has_free_holes_) free_ranges = FindFreeRanges(directory_);
+    has_free_holes_ = true;
+    uint64_t at = 0;
+    for (const PoolRange& range : free_ranges) {
+      const uint64_t from = std::clamp(range.begin, begin, begin + list_.parts[i]) - begin;
+      const uint64_t to = std::clamp(range.end, begin, begin + list_.parts[i]) - begin;
+      if (Status status = FillHolesOfRange(fd.get(), part_path(i), at, from); !status.ok()) return status;
+      at = std::max(at, to);
+    }
+    if (Status status = FillHolesOfRange(fd.get(), part_path(i), at, list_.parts[i]); !status.ok()) return status;
+  }
+  return Status::OK();
 }
 
 Status RegionFiles::CheckParts() {
@@ -336,6 +367,7 @@ Status RegionFiles::CheckParts() {
     return Status::Corruption("the pool header in " + part_path(0) +
                               " is damaged: its heap does not end where the parts do; restore it from a backup");
   }
+  if (Status status = FillHoles(); !status.ok()) return status;
   return CheckNoOthers();
 }
 

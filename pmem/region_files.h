@@ -114,10 +114,13 @@ class RegionFiles {
 
   // Reads PARTS and finds the device. Corruption: PARTS is missing or damaged. NotSupported: another version wrote it.
   Status ReadList();
-  // Checks the files against the list, and finishes or undoes an AddPart that was cut short. Corruption: a part is missing,
-  // has another size, or does not begin with a pool; or the directory has a part that is not listed.
-  // REQUIRES: ReadList has returned OK, and the directory is locked.
+  // Checks the files against the list, and finishes or undoes an AddPart that was cut short. Then gives blocks to all holes in
+  // which a store may come before the segment allocator takes blocks for it. Corruption: a part is missing, has another size,
+  // or does not begin with a pool; or the directory has a part that is not listed. NoSpace: the file system has too little space
+  // for the holes. REQUIRES: ReadList has returned OK, and the directory is locked.
   Status CheckParts();
+  // Returns true if CheckParts has left holes inside free segments.
+  bool has_free_holes() const { return has_free_holes_; }
   // Checks the sizes of all parts again, after they were mapped. A part that was truncated meanwhile is an error then;
   // otherwise an access behind its end would end the process.
   Status CheckSizes() const;
@@ -156,13 +159,17 @@ class RegionFiles {
   bool HasPlainPath() const;
   // Replaces region.set if its text differs.
   Status WriteSetFile(const std::string& text);
-  // Checks type, size and signature of one part, and fills its holes.
+  // Checks type, size and signature of one part.
   Status CheckPart(size_t index, uint64_t bytes) const;
   // Allocates the blocks of a first part that may be mapped.
   Status FillMappedPart(int fd, Filled filled) const;
-  // Allocates blocks for holes in which PMDK may store. `blocks`: bytes of the file that have blocks. REQUIRES: the part is not
-  // mapped. [CC-61]
-  Status FillHoles(size_t index, int fd, uint64_t bytes, uint64_t blocks) const;
+  // Allocates blocks for the holes of all parts, except the pages inside free segments. REQUIRES: no part is mapped. [CC-61]
+  // [CC-66]
+  Status FillHoles();
+  // Returns true if the only part is a first part with holes of its own (pool_maker.h).
+  bool IsSmallPool() const;
+  // FillHoles of such a part. `blocks`: bytes of the file that have blocks.
+  Status FillSmallPool(int fd, uint64_t blocks) const;
   // Clears the first page of the region's device, so that the device is free.
   Status ReleaseDevice() const;
   // Returns true if the pool on the device is this region's, or a pool without a root.
@@ -178,6 +185,7 @@ class RegionFiles {
   std::string device_;    // path of the only part if that is a device; else empty
   PartList list_;
   bool commit_pending_ = false;  // list_ has a part that PARTS does not list yet
+  bool has_free_holes_ = false;  // CheckParts has left holes inside free segments
 };
 
 // The bounds of a pool's heap, in bytes from the start of the pool, and its number of lanes.

@@ -25,6 +25,7 @@
 //   pmdk_imports.h, pmdk_lanes.h,            functions of this library that libpmemobj calls in place of the system's: lanes,
 //   DRAM,
 //   pmdk_memory.h, pmdk_sync.h               syncs
+//   part_blocks.h, free_ranges.h             blocks of the parts that the file system takes back; the pages that may lack blocks
 //   region_files.h, region_image.h           the directory of a region: checks and growth; its files, mapped privately
 //   region.h, region_nodes.h, region_set.h   one pool; regions and NUMA nodes; all pools of a database
 //   segment_directory.h, segment_map.h,      descriptors on media; from an address to its segment; allocation and release of

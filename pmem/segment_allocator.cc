@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -16,6 +17,8 @@
 #include "pmem/segment_directory.h"
 #include "pmem/segment_map.h"
 #include "util/check.h"
+#include "util/huge_pages.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 namespace {
@@ -29,6 +32,8 @@ constexpr uint64_t kFullOpenSegments = 16;
 // Free space, in segments of the usual size, that is reserved for kBackground, and further space for kDelete (SpaceUse).
 constexpr uint64_t kKeptForBackground = 2;
 constexpr uint64_t kKeptForDeletes = 1;
+// Free space with blocks that each region keeps, in segments of the usual size: for all uses above, and one segment more.
+constexpr uint64_t kKeptWithBlocks = kCrashTest ? 0 : kKeptForBackground + kKeptForDeletes + 1;
 // Bound of the bytes of deferred segments: kMaxDeferred plus one part in kMaxDeferredShare of the bytes in use. Beyond the
 // bound all deferred segments are freed.
 constexpr uint64_t kMaxDeferred = 64 << 20;
@@ -53,7 +58,8 @@ void TouchPages(uint8_t* data, uint64_t bytes) {
 // The state of the allocator. For each segment that was ever in use there is one handle, which is in one of these places:
 //
 //   in use        its owner has it; `map` finds it by address
-//   free          free_segments and `map`; kFree in DRAM and on media
+//   free          free_segments and `map`; kFree in DRAM and on media; all pages have blocks
+//   punched       punched_segments and `map`; as free, but some pages may have no blocks (BLOCKS in the header)
 //   deferred      deferred_ and `map`; kFree in DRAM, in use on media (DEFERRED RELEASES in the header)
 //   returned      returned_handles; the pool has its space, and `map` does not find it
 //
@@ -79,6 +85,8 @@ class SegmentAllocator::Impl {
   bool has_deferred() const { return deferred_count_.load(std::memory_order_acquire) != 0; }
   void PrepareSpares(uint32_t region, uint32_t count);
   Status PrepareFirst(uint32_t region);
+  void GiveBackFree(uint64_t kept, const std::function<bool()>& stops);
+  bool HasSuperfluous(uint64_t kept) const;
   Segment* Find(PmPtr p) const;
   template <class Wanted>
   void ForEach(const Wanted& wanted, const std::function<void(Segment*)>& visit) const;
@@ -99,8 +107,12 @@ class SegmentAllocator::Impl {
     std::mutex generation_mutex;  // guards directory.NextGeneration, and the directory.Open with that generation
     mutable std::mutex mutex;     // guards the fields below; held for moments only
     std::deque<Segment> handles;  // never shrinks, so handles stay valid
-    std::map<uint64_t, Segment*> returned_handles;    // by start: handles of segments that were returned to the pool
-    std::multimap<uint64_t, Segment*> free_segments;  // by capacity
+    std::map<uint64_t, Segment*> returned_handles;       // by start: handles of segments that were returned to the pool
+    std::multimap<uint64_t, Segment*> free_segments;     // by capacity
+    std::multimap<uint64_t, Segment*> punched_segments;  // by capacity
+    uint64_t least_free = 0;  // least bytes in free_segments since the last call of GiveBackFree
+    // The same between the calls before, less what was given back since. Used by GiveBackFree only, so by one thread at a time.
+    std::array<uint64_t, kGiveBackWindow> least_free_before{};
     std::vector<SegmentDescriptor*> unused_descriptors;
     Usage usage;
     uint64_t open_segments = 0;  // number of kOpen segments
@@ -117,14 +129,22 @@ class SegmentAllocator::Impl {
   Segment* Register(RegionSegments* home, SegmentDescriptor* descriptor);
   uint64_t UsualChunks(const RegionSegments& home) const;
   uint64_t OpenChunks(const RegionSegments& home) const;
+  static uint64_t FreeWithBlocks(const RegionSegments& home);
   static Segment* PopFree(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes);
   static void PushFree(RegionSegments* home, Segment* segment);
+  static void PushPunched(RegionSegments* home, Segment* segment);
+  static Status TakePunched(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes, Segment** segment);
+  static PoolRange PagesOf(const Segment* segment);
+  uint64_t KeptBytes(const RegionSegments& home, uint64_t kept) const;
+  static Segment* PopSuperfluous(RegionSegments* home, uint64_t most_bytes);
   Status TakeFromPool(RegionSegments* home, uint64_t chunks, Segment** segment);
   Status UnusedDescriptor(RegionSegments* home, SegmentDescriptor** descriptor);
   Status FindRoom(RegionSegments* home, uint64_t min_bytes, uint64_t usual_chunks, Segment** segment);
   Status ReturnAllFree(RegionSegments* home);
+  Status ReturnAllPunched(RegionSegments* home);
   Status ReturnToPool(RegionSegments* home, Segment* segment);
   Status Open(RegionSegments* home, Segment* segment, SegmentState state);
+  bool BackSpare(RegionSegments* home, uint64_t min_bytes);
   Status MakeSpare(RegionSegments* home, uint64_t chunks);
   Status KeepReserve(RegionSegments* home, uint64_t bytes);
   Status GiveBack(RegionSegments* home, Segment* segment);
@@ -171,7 +191,9 @@ Status SegmentAllocator::Impl::LoadRegion(RegionSegments* home) {
     const SegmentState state = SegmentDirectory::StateOf(*descriptor);
     segment->state_.store(state, std::memory_order_relaxed);
     if (state == SegmentState::kFree) {
-      PushFree(home, segment);
+      // An open that found holes has left them inside free segments.
+      const bool has_blocks = home->region->FindBlocks(PagesOf(segment)) == PartBlocks::Found::kAll;
+      has_blocks ? PushFree(home, segment) : PushPunched(home, segment);
     } else {
       segment->generation_ = descriptor->generation;
       segment->entry_seed_ = EntrySeed(*descriptor);
@@ -205,6 +227,7 @@ Segment* SegmentAllocator::Impl::Register(RegionSegments* home, SegmentDescripto
   // ORDER in DRAM: these fields before the map has the segment. The map stores its cells with release.
   segment->capacity_.store(capacity, std::memory_order_relaxed);
   segment->touched_.store(false, std::memory_order_relaxed);
+  segment->has_small_pages_.store(false, std::memory_order_relaxed);
   segment->descriptor_ = descriptor;
   home->map.Insert(segment);
   return segment;
@@ -224,7 +247,13 @@ uint64_t SegmentAllocator::Impl::OpenChunks(const RegionSegments& home) const {
   return std::max(uint64_t{1}, UsualChunks(home) * kFullOpenSegments / count);
 }
 
-// Removes and returns the smallest free segment with a capacity in [min_bytes, max_bytes]; null if there is none.
+// Returns the bytes of free segments whose pages all have blocks. REQUIRES: mutex.
+uint64_t SegmentAllocator::Impl::FreeWithBlocks(const RegionSegments& home) {
+  BRAIDDB_DCHECK(home.usage.free_bytes >= home.usage.punched_bytes);
+  return home.usage.free_bytes - home.usage.punched_bytes;
+}
+
+// Removes and returns the smallest segment of free_segments with a capacity in [min_bytes, max_bytes]; null if there is none.
 Segment* SegmentAllocator::Impl::PopFree(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes) {
   const std::lock_guard<std::mutex> lock(home->mutex);
   const auto it = home->free_segments.lower_bound(min_bytes);
@@ -235,6 +264,7 @@ Segment* SegmentAllocator::Impl::PopFree(RegionSegments* home, uint64_t min_byte
   home->free_segments.erase(it);
   --home->usage.free_segments;
   home->usage.free_bytes -= segment->capacity();
+  home->least_free = std::min(home->least_free, FreeWithBlocks(*home));
   return segment;
 }
 
@@ -244,6 +274,51 @@ void SegmentAllocator::Impl::PushFree(RegionSegments* home, Segment* segment) {
   home->free_segments.emplace(segment->capacity(), segment);
   ++home->usage.free_segments;
   home->usage.free_bytes += segment->capacity();
+}
+
+void SegmentAllocator::Impl::PushPunched(RegionSegments* home, Segment* segment) {
+  BRAIDDB_DCHECK(segment->state() == SegmentState::kFree);
+  segment->touched_.store(false, std::memory_order_relaxed);
+  segment->has_small_pages_.store(true, std::memory_order_relaxed);
+  const std::lock_guard<std::mutex> lock(home->mutex);
+  home->punched_segments.emplace(segment->capacity(), segment);
+  ++home->usage.free_segments;
+  home->usage.free_bytes += segment->capacity();
+  ++home->usage.punched_segments;
+  home->usage.punched_bytes += segment->capacity();
+}
+
+// Removes the smallest punched segment with a capacity in [min_bytes, max_bytes], and takes blocks for its pages. *segment is
+// null if there is none, or after an error, when the segment is punched again.
+Status SegmentAllocator::Impl::TakePunched(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes, Segment** segment) {
+  *segment = nullptr;
+  Segment* found = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(home->mutex);
+    const auto it = home->punched_segments.lower_bound(min_bytes);
+    if (it == home->punched_segments.end() || it->first > max_bytes) return Status::OK();
+    found = it->second;
+    BRAIDDB_DCHECK(found->state() == SegmentState::kFree && home->usage.punched_segments > 0);
+    home->punched_segments.erase(it);
+    --home->usage.free_segments;
+    home->usage.free_bytes -= found->capacity();
+    --home->usage.punched_segments;
+    home->usage.punched_bytes -= found->capacity();
+  }
+  // ORDER: blocks for all pages before the segment is opened or returned. [CC-66]
+  Status status = home->region->TakeBlocks(PagesOf(found));
+  if (status.ok()) {
+    *segment = found;
+  } else {
+    PushPunched(home, found);
+  }
+  return status;
+}
+
+// Returns the pages that a free segment can do without: all behind its header.
+PoolRange SegmentAllocator::Impl::PagesOf(const Segment* segment) {
+  const uint64_t begin = segment->start_.offset();
+  return PagesInside(begin, begin + segment->capacity());
 }
 
 // Returns an unused descriptor, from a new block if there is none. REQUIRES: take_mutex.
@@ -287,15 +362,28 @@ Status SegmentAllocator::Impl::ReturnAllFree(RegionSegments* home) {
   return Status::OK();
 }
 
-// STEPS  1 a free segment that is at most twice as large as needed  2 the pool, for the usual size and then for smaller ones  3
-//        any free segment that is large enough  4 return all free segments to the pool, and take the smallest size from there.
+// As ReturnAllFree, for punched segments. Those for which the file system has no blocks stay punched.
+Status SegmentAllocator::Impl::ReturnAllPunched(RegionSegments* home) {
+  Segment* segment = nullptr;
+  while (TakePunched(home, 0, UINT64_MAX, &segment).ok() && segment != nullptr) {
+    if (Status status = ReturnToPool(home, segment); !status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+// STEPS  1 a free segment that is at most twice as large as needed; one with blocks first  2 the pool, for the usual size and
+//        then for smaller ones  3 any free segment that is large enough  4 return all free segments to the pool, and take the
+//        smallest size from there. If the file system has no blocks for a punched segment, the pool may still have room.
 Status SegmentAllocator::Impl::FindRoom(RegionSegments* home, uint64_t min_bytes, uint64_t usual_chunks, Segment** segment) {
   const uint64_t min_chunks = ChunksFor(min_bytes);
   uint64_t chunks = std::max(min_chunks, usual_chunks);
   if ((*segment = PopFree(home, min_bytes, 2 * chunks * kChunkBytes)) != nullptr) return Status::OK();
+  (void)TakePunched(home, min_bytes, 2 * chunks * kChunkBytes, segment);
+  if (*segment != nullptr) return Status::OK();
 
   // A request larger than every free segment: if enough bytes are free, returning them avoids a growth of the region.
-  if (chunks > full_chunks_ && GetUsage(home->region->index()).free_bytes / kPlentyFree >= min_bytes) {
+  if (const Usage usage = GetUsage(home->region->index());
+      chunks > full_chunks_ && (usage.free_bytes - usage.punched_bytes) / kPlentyFree >= min_bytes) {
     if (Status status = ReturnAllFree(home); !status.ok()) return status;
   }
   Status status = TakeFromPool(home, chunks, segment);
@@ -305,8 +393,11 @@ Status SegmentAllocator::Impl::FindRoom(RegionSegments* home, uint64_t min_bytes
   }
   if (!status.IsNoSpace()) return status;
   if ((*segment = PopFree(home, min_bytes, UINT64_MAX)) != nullptr) return Status::OK();
+  (void)TakePunched(home, min_bytes, UINT64_MAX, segment);
+  if (*segment != nullptr) return Status::OK();
   if (GetUsage(home->region->index()).free_segments == 0) return status;
   if (Status returned = ReturnAllFree(home); !returned.ok()) return returned;
+  if (Status returned = ReturnAllPunched(home); !returned.ok()) return returned;
   return TakeFromPool(home, min_chunks, segment);
 }
 
@@ -360,11 +451,16 @@ Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, Segm
   return Status::OK();
 }
 
-// Keeps `bytes` bytes free: returns OK if so many are free, or if the region can grow by twice as many. Otherwise takes spares
-// from the pool. NoSpace: the pool has too little.
+// Keeps `bytes` bytes free, with blocks: returns OK if so many are free, or if the region can grow by twice as many. Otherwise
+// takes blocks for punched segments, and then spares from the pool. NoSpace: file system and pool have too little.
 Status SegmentAllocator::Impl::KeepReserve(RegionSegments* home, uint64_t bytes) {
   uint64_t chunks = UsualChunks(*home);
-  while (GetUsage(home->region->index()).free_bytes < bytes && home->region->Headroom() < 2 * bytes) {
+  const auto has_enough = [&] {
+    const Usage usage = GetUsage(home->region->index());
+    return usage.free_bytes - usage.punched_bytes >= bytes;
+  };
+  while (!has_enough() && home->region->Headroom() < 2 * bytes) {
+    if (BackSpare(home, 0)) continue;
     Status status = MakeSpare(home, chunks);
     if (status.ok()) continue;
     if (!status.IsNoSpace()) return status;
@@ -482,6 +578,8 @@ Status SegmentAllocator::Impl::Release(Segment* segment) {
       return Status::OK();
     }
   }
+  if (BRAIDDB_MUTANT("hole-before-free") && HomeOf(segment).region->MayGiveBack())
+    (void)HomeOf(segment).region->GiveBack(PagesOf(segment));
   if (Status status = HomeOf(segment).directory.Free(DescriptorOf(segment)); !status.ok()) return status;
   CountReleased(segment);
   return AddFree(segment);
@@ -560,6 +658,14 @@ Status SegmentAllocator::Impl::FreeDeferred(bool at_once) {
 
 // ---- Spares
 
+// Takes blocks for a punched segment, which is free then. Returns false if there is none, or no space for its blocks.
+bool SegmentAllocator::Impl::BackSpare(RegionSegments* home, uint64_t min_bytes) {
+  Segment* segment = nullptr;
+  if (!TakePunched(home, min_bytes, UINT64_MAX, &segment).ok() || segment == nullptr) return false;
+  PushFree(home, segment);
+  return true;
+}
+
 // Takes a segment from the pool and makes it kFree.
 Status SegmentAllocator::Impl::MakeSpare(RegionSegments* home, uint64_t chunks) {
   BRAIDDB_DCHECK(chunks > 0);
@@ -580,8 +686,10 @@ void SegmentAllocator::Impl::PrepareSpares(uint32_t region, uint32_t count) {
     for (auto it = home.free_segments.lower_bound(usual_bytes); it != home.free_segments.end(); ++it) found.push_back(it->second);
     return found;
   };
-  while (usable(UsualChunks(home) * kChunkBytes - kSegmentOverhead).size() < count) {
-    if (!MakeSpare(&home, UsualChunks(home)).ok()) break;
+  for (;;) {
+    const uint64_t usual_bytes = UsualChunks(home) * kChunkBytes - kSegmentOverhead;
+    if (usable(usual_bytes).size() >= count) break;
+    if (!BackSpare(&home, usual_bytes) && !MakeSpare(&home, UsualChunks(home)).ok()) break;
   }
   // In kPage a touched page must be written back, and a page fault costs little beside a sync.
   if (home.region->persistence()->mode() == PersistMode::kPage) return;
@@ -589,7 +697,12 @@ void SegmentAllocator::Impl::PrepareSpares(uint32_t region, uint32_t count) {
   if (candidates.size() > count) candidates.resize(count);  // PopFree takes the smallest first
   for (Segment* segment : candidates) {
     // TouchPages changes no byte, so another thread may allocate the segment meanwhile.
-    if (!segment->touched_.exchange(true, std::memory_order_relaxed)) TouchPages(segment->data_, segment->capacity());
+    if (segment->touched_.exchange(true, std::memory_order_relaxed)) continue;
+    TouchPages(segment->data_, segment->capacity());
+    // In memory, blocks that are taken again are small pages; those of a new part are huge (Region::PartFill).
+    const bool is_in_memory = home.region->persistence()->mode() == PersistMode::kEmulated;
+    if (segment->has_small_pages_.exchange(false, std::memory_order_relaxed) && is_in_memory)
+      CollapseHugePages(segment->data_, segment->capacity());
   }
 }
 
@@ -599,6 +712,66 @@ Status SegmentAllocator::Impl::PrepareFirst(uint32_t region) {
   if (!status.ok()) return status.IsNoSpace() ? Status::OK() : status;
   const std::lock_guard<std::mutex> lock(home.generation_mutex);
   return home.directory.ReserveGenerations();
+}
+
+// ---- Blocks of free segments
+
+// Returns the bytes of free segments with blocks that the region keeps.
+uint64_t SegmentAllocator::Impl::KeptBytes(const RegionSegments& home, uint64_t kept) const {
+  return std::max(kept / regions_.size(), kKeptWithBlocks * (UsualChunks(home) * kChunkBytes - kSegmentOverhead));
+}
+
+bool SegmentAllocator::Impl::HasSuperfluous(uint64_t kept) const {
+  for (const RegionSegments& home : regions_) {
+    if (!home.region->MayGiveBack()) continue;
+    const uint64_t keeps = KeptBytes(home, kept);
+    const std::lock_guard<std::mutex> lock(home.mutex);
+    if (!home.free_segments.empty() && FreeWithBlocks(home) >= keeps &&
+        FreeWithBlocks(home) - keeps >= home.free_segments.begin()->first)
+      return true;
+  }
+  return false;
+}
+
+// Removes the largest free segment of at most so many bytes; null if there is none. PopFree takes the smallest.
+Segment* SegmentAllocator::Impl::PopSuperfluous(RegionSegments* home, uint64_t most_bytes) {
+  const std::lock_guard<std::mutex> lock(home->mutex);
+  auto it = home->free_segments.upper_bound(most_bytes);
+  if (it == home->free_segments.begin()) return nullptr;
+  Segment* const segment = (--it)->second;
+  home->free_segments.erase(it);
+  --home->usage.free_segments;
+  home->usage.free_bytes -= segment->capacity();
+  home->least_free = std::min(home->least_free, FreeWithBlocks(*home));
+  return segment;
+}
+
+// STEPS  1 note the least bytes that were free since the last call  2 what was free during the whole window, beyond the kept
+//        bytes, is superfluous  3 remove a segment from the free list, so that no thread takes it  4 give its blocks back  5
+//        enter it as punched.
+void SegmentAllocator::Impl::GiveBackFree(uint64_t kept, const std::function<bool()>& stops) {
+  for (RegionSegments& home : regions_) {
+    if (!home.region->MayGiveBack()) continue;
+    const uint64_t keeps = KeptBytes(home, kept);
+    uint64_t superfluous = 0;
+    {
+      const std::lock_guard<std::mutex> lock(home.mutex);
+      std::move_backward(home.least_free_before.begin(), home.least_free_before.end() - 1, home.least_free_before.end());
+      home.least_free_before[0] = std::min(home.least_free, FreeWithBlocks(home));
+      home.least_free = FreeWithBlocks(home);
+      const uint64_t unused = *std::min_element(home.least_free_before.begin(), home.least_free_before.end());
+      superfluous = unused - std::min(unused, keeps);
+    }
+    while (superfluous > 0 && !stops() && home.region->MayGiveBack()) {
+      Segment* const segment = PopSuperfluous(&home, superfluous);
+      if (segment == nullptr) break;
+      superfluous -= segment->capacity();
+      for (uint64_t& unused : home.least_free_before) unused -= std::min(unused, segment->capacity());
+      // ORDER: kFree is durable before the hole. A segment enters the free list when its state is durable. [CC-66]
+      const Status given = home.region->GiveBack(PagesOf(segment));
+      given.ok() || !home.region->TakeBlocks(PagesOf(segment)).ok() ? PushPunched(&home, segment) : PushFree(&home, segment);
+    }
+  }
 }
 
 // ---- Looking
@@ -667,6 +840,8 @@ Status SegmentAllocator::FreeDeferred(bool at_once) { return impl_->FreeDeferred
 bool SegmentAllocator::has_deferred() const { return impl_->has_deferred(); }
 void SegmentAllocator::PrepareSpares(uint32_t region, uint32_t count) { impl_->PrepareSpares(region, count); }
 Status SegmentAllocator::PrepareFirst(uint32_t region) { return impl_->PrepareFirst(region); }
+void SegmentAllocator::GiveBackFree(uint64_t kept, const std::function<bool()>& stops) { impl_->GiveBackFree(kept, stops); }
+bool SegmentAllocator::HasSuperfluous(uint64_t kept) const { return impl_->HasSuperfluous(kept); }
 Segment* SegmentAllocator::Find(PmPtr p) const { return impl_->Find(p); }
 void SegmentAllocator::ForEachLog(const std::function<void(Segment*)>& visit) const {
   impl_->ForEach([](SegmentState state) { return state == SegmentState::kOpen || state == SegmentState::kSealed; }, visit);

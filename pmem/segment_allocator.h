@@ -21,6 +21,14 @@
 // LIFETIME      The bytes of a released segment may be reused at once. So the owner releases a segment only when no durable
 //     pointer leads into it, and no reader of this process can reach it.
 //
+// BLOCKS  Free segments beyond those that a region keeps ready lose the blocks of their pages (GiveBackFree). The pages with the
+//     header and with PMDK's words keep theirs, so PMDK's accounting does not change. Order: [CC-66]
+//     P1 the segment is kFree, durably  P2 its pages lose their blocks  P3 its pages have blocks again  P4 it is opened, or
+//     returned to the pool.
+//     A hole is to an earlier owner's bytes what the stores of the next owner are. So P1 and LIFETIME make P2 safe. Without space
+//     P3 fails, the segment stays free, and Allocate searches elsewhere. So no thread stores to a page without a block, and a
+//     full file system is a NoSpace of Allocate.
+//
 // DEFERRED RELEASES  A process that reads the files of an open database (txn/primary_reader.h) needs segments that are not
 //     reused under it. While such a process reads, Release leaves the descriptor of a kSealed or kIndex segment unchanged on
 //     media, and gives the segment to no thread. After a crash the release has not begun: the open finds a sealed segment in
@@ -38,6 +46,7 @@
 #include "braiddb/status.h"
 #include "pmem/pm_ptr.h"
 #include "pmem/region_set.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 
@@ -99,8 +108,9 @@ class Segment {
   std::atomic<SegmentState> state_{SegmentState::kUnused};
   std::atomic<uint64_t> sealed_bytes_{0};
   std::atomic<uint64_t> sealed_last_sequence_{0};
-  void* descriptor_ = nullptr;        // the SegmentDescriptor on media
-  std::atomic<bool> touched_{false};  // all pages have memory since this open
+  void* descriptor_ = nullptr;                // the SegmentDescriptor on media
+  std::atomic<bool> touched_{false};          // all pages have memory since this open
+  std::atomic<bool> has_small_pages_{false};  // blocks were given back since the segment had huge pages
 };
 
 // The purpose of an allocation. In a region that cannot grow, kPut leaves the space of three segments free, and kDelete that of
@@ -153,12 +163,22 @@ class SegmentAllocator {
   bool has_deferred() const;
 
   // Keeps `count` spare segments of the usual size in `region`: kFree, with memory for all pages, so that Allocate neither
-  // grows the pool nor takes page faults. For a background thread. Stops silently if there is no space.
+  // grows the pool nor takes page faults. Stops silently if there is no space. One thread at a time, which is also that of
+  // GiveBackFree.
   void PrepareSpares(uint32_t region, uint32_t count);
 
   // For a creation: prepares a spare segment and reserves generations, so that the first Allocate in `region` needs no
   // allocation from the pool, each step of which is a sync in kPage. OK without a spare segment if there is no space.
   Status PrepareFirst(uint32_t region);
+
+  // Gives the blocks of free segments back to the file system. Keeps those of `kept` bytes of free segments in all regions
+  // together, and at least what each region needs for SpaceUse. A segment counts as superfluous if that many bytes were free
+  // during the last kGiveBackWindow calls. The caller calls at regular times, which makes the calls a measure of time. Ends when
+  // `stops` returns true, which it asks before each segment. A refusal by the file system is written to the log, and ends it.
+  void GiveBackFree(uint64_t kept, const std::function<bool()>& stops);
+  static constexpr int kGiveBackWindow = kCrashTest ? 1 : 3;
+  // Returns true if GiveBackFree would find superfluous segments after enough calls.
+  bool HasSuperfluous(uint64_t kept) const;
 
   // Returns the segment that contains p, null if there is none. Accepts every p. Takes no lock.
   Segment* Find(PmPtr p) const;
@@ -177,6 +197,9 @@ class SegmentAllocator {
     uint64_t segment_bytes = 0;
     uint64_t free_segments = 0;
     uint64_t free_bytes = 0;
+    // Of the free ones: those without all of their blocks.
+    uint64_t punched_segments = 0;
+    uint64_t punched_bytes = 0;
   };
   Usage GetUsage(uint32_t region) const;
 

@@ -147,8 +147,14 @@ Status SegmentDirectory::Finish(SegmentDescriptor* descriptor, uint64_t max_kept
   if (state == SegmentState::kUnused && !BRAIDDB_MUTANT("allocation-not-finished")) {
     if (Status status = Free(descriptor); !status.ok()) return status;
   }
-  if (StateOf(*descriptor) == SegmentState::kFree && descriptor->chunks > max_kept_chunks) return Return(descriptor);
-  return Status::OK();
+  if (StateOf(*descriptor) != SegmentState::kFree || descriptor->chunks <= max_kept_chunks) return Status::OK();
+  // ORDER: blocks for all pages before PMDK may use them. Without space the segment stays kFree. [CC-66]
+  const uint64_t data = DataOffsetOf(*descriptor);
+  if (region_->files()->has_free_holes()) {
+    const Status taken = region_->TakeBlocks(PagesInside(data, data + CapacityOf(*descriptor)));
+    if (!taken.ok()) return taken.IsNoSpace() ? Status::OK() : taken;
+  }
+  return Return(descriptor);
 }
 
 uint64_t SegmentDirectory::BlockTag(uint64_t number, uint64_t object_offset) const {

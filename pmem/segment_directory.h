@@ -41,7 +41,7 @@ class SegmentDirectory {
   // Makes the descriptors that Load has found durable. REQUIRES: Load has returned OK.
   Status PersistFound(const std::vector<SegmentDescriptor*>& descriptors);
   // Completes an allocation or a return that a crash has cut short. Returns a kFree segment of more than `max_kept_chunks`
-  // chunks to the pool.
+  // chunks to the pool, unless the file system has too little space for its blocks.
   Status Finish(SegmentDescriptor* descriptor, uint64_t max_kept_chunks);
   // Adds a block to the directory, and appends its descriptors, which are unused, to *descriptors. NoSpace: nothing has
   // changed.
@@ -66,7 +66,7 @@ class SegmentDirectory {
   Status EraseHeader(SegmentDescriptor* descriptor);
   // taken or in use → kFree
   Status Free(SegmentDescriptor* descriptor);
-  // kFree → unused. Frees the segment's object in the pool.
+  // kFree → unused. Frees the segment's object in the pool. REQUIRES: all pages of the segment have blocks.
   Status Return(SegmentDescriptor* descriptor);
 
   static SegmentState StateOf(const SegmentDescriptor& descriptor);

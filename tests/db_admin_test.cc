@@ -27,7 +27,8 @@ TEST_P(DbTest, Properties) {
       "num-immutable-mem-table", "num-l0-tables",     "estimate-num-keys",    "cur-size-active-mem-table",
       "cur-size-all-mem-tables", "pm-bytes-reserved", "pm-bytes-in-segments", "num-segments",
       "num-free-segments",       "num-snapshots",     "last-sequence-number", "background-errors",
-      "is-write-stopped",        "l1-pm-bytes",       "lookup-cache-bytes",   "filter-bytes"};
+      "is-write-stopped",        "l1-pm-bytes",       "lookup-cache-bytes",   "filter-bytes",
+      "pm-bytes-punched"};
   for (const char* name : kNumbers) {
     for (const std::string prefix : {"braiddb.", "rocksdb."}) {
       SCOPED_TRACE(prefix + name);

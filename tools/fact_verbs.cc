@@ -25,6 +25,7 @@ constexpr const char* kNumbers[] = {"num-immutable-mem-table",
                                     "dram-bytes",
                                     "pm-bytes-reserved",
                                     "pm-bytes-in-segments",
+                                    "pm-bytes-punched",
                                     "pm-bytes-live",
                                     "l1-pm-bytes",
                                     "num-segments",
@@ -103,6 +104,7 @@ int StatVerb(Session& session, const VerbArguments&) {
   facts.Add("l0_entries", NumberOf(session, family, "num-entries-l0"));
   facts.Add("last_level_entries", NumberOf(session, family, "num-entries-l1"));
   facts.Add("file_bytes", NumberOf(session, family, "pm-bytes-reserved"));
+  facts.Add("punched_bytes", NumberOf(session, family, "pm-bytes-punched"));
   facts.Add("live_bytes", NumberOf(session, family, "pm-bytes-live"));
   facts.Add("last_sequence", session.db->GetLatestSequenceNumber());
   facts.Print(session.style);

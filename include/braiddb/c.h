@@ -1579,6 +1579,8 @@ BRAIDDB_C_API void braiddb_options_set_max_space_amplification(braiddb_options_t
 BRAIDDB_C_API double braiddb_options_get_max_space_amplification(braiddb_options_t* options);
 BRAIDDB_C_API void braiddb_options_set_space_slack(braiddb_options_t* options, uint64_t value);
 BRAIDDB_C_API uint64_t braiddb_options_get_space_slack(braiddb_options_t* options);
+BRAIDDB_C_API void braiddb_options_set_kept_free_space(braiddb_options_t* options, uint64_t value);
+BRAIDDB_C_API uint64_t braiddb_options_get_kept_free_space(braiddb_options_t* options);
 BRAIDDB_C_API void braiddb_options_set_bound_space(braiddb_options_t* options, unsigned char value);
 BRAIDDB_C_API unsigned char braiddb_options_get_bound_space(braiddb_options_t* options);
 BRAIDDB_C_API void braiddb_options_set_verify_at_open(braiddb_options_t* options, unsigned char value);

@@ -249,6 +249,7 @@ class DB {
   //   dram-bytes                      DRAM of memtables, L0, the last levels, lookup cache and filter; without running work
   //   pm-bytes-reserved               file space of all regions
   //   pm-bytes-in-segments            space of all segments
+  //   pm-bytes-punched                of pm-bytes-reserved: free segments whose blocks the file system has back
   //   pm-bytes-live                   log entries that are not known to be dead
   //   l1-pm-bytes                     segments that last levels have for themselves
   //   num-segments                    segments

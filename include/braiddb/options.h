@@ -236,6 +236,13 @@ struct Options {
   // Log space that may be taken beyond max_space_amplification; bytes. Default: 32 MiB. Range: any. Larger: fewer copies, and
   // with bound_space fewer stops of writers. Smaller: less space.
   uint64_t space_slack = 32ull << 20;
+  // Free space of the log that keeps its blocks in the file system; bytes, in all regions together. Free segments beyond it that
+  // no write has used for three seconds give their blocks back to the file system (fallocate with FALLOC_FL_PUNCH_HOLE). A write
+  // that needs them takes the blocks again, or gets NoSpace if the file system is full. Default: 64 MiB. Range: any; the largest
+  // value keeps all blocks. Larger: fewer blocks are given back and taken again under a changing load. Smaller: less space.
+  // A region keeps at least four segments. A region of one small file, a device without a file system and a file system without
+  // this call keep all blocks.
+  uint64_t kept_free_space = 64ull << 20;
   // Writers wait while the log takes more than max_space_amplification × live bytes + space_slack and merges or relocations can
   // make room. Default: false. InvalidArgument with max_space_amplification 0; no effect if the default family is kSortedRuns.
   // With false, space may grow to several times the bound under constant overwrites, above all where the data is small.

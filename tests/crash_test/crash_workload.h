@@ -51,6 +51,7 @@ class CrashWorkload {
     options.filter_bits_per_key = random->OneIn(2) ? 10 : 0;
     options.max_space_amplification = random->OneIn(4) ? 0 : 1.05;
     options.space_slack = 0;
+    if (random->OneIn(2)) options.kept_free_space = 0;
     options.index_unified_logging = !random->OneIn(3);  // the creation sets it
     options.checkpoint_tables = static_cast<uint32_t>(random->Range(1, 3));
     options.l0_compaction_trigger = static_cast<uint32_t>(random->Range(1, 3));

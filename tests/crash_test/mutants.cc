@@ -106,6 +106,7 @@ constexpr Mutant kMutants[] = {
     {"entry-seed-after-state", kMarkFirst, "pmem/segment_directory.cc"},
     {"seal-in-one-persist", kNotAtomic, "pmem/segment_directory.cc"},
     {"state-word-not-flushed", kNeverFlushed, "pmem/segment_directory.cc"},
+    {"hole-before-free", kMarkFirst, "pmem/segment_allocator.cc"},
     {"state-word-torn", kTorn, "pmem/segment_directory.cc"},
     {"take-not-announced", kMarkFirst, "pmem/segment_directory.cc"},
     {"return-slot-first", kLeak, "pmem/segment_directory.cc"},

@@ -255,6 +255,19 @@ void StoreTracer::GuaranteeAll() {
   while (!lines_.empty()) Guarantee(lines_.begin()->first, order_);
 }
 
+void StoreTracer::OnHole(const void* address, size_t bytes) {
+  Resolve();
+  uint32_t index = 0;
+  uint64_t begin = 0;
+  if (bytes == 0 || !Find(address, &index, &begin)) return;
+  const uint64_t last = KeyOf(index, begin + bytes - 1);
+  for (auto line = lines_.lower_bound(KeyOf(index, begin)); line != lines_.end() && line->first <= last;) {
+    const uint64_t key = line->first;
+    ++line;
+    Guarantee(key, order_);
+  }
+}
+
 // In eADR mode the stores that a point may lack are those since the last fence or change of the oracle.
 void StoreTracer::NoteOperation(bool acknowledged) {
   Resolve();

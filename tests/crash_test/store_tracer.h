@@ -57,6 +57,8 @@ class StoreTracer final : public PersistObserver {
     drain_return_ = CurrentSite()[0];
     Fence();
   }
+  // The zeros of a hole are on media at once. What a cut before that leaves is looked at when the segment has become free.
+  void OnHole(const void* address, size_t bytes) override;
 
   // ---- From the hooks. Addresses outside the pools are ignored.
 

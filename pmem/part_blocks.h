@@ -1,0 +1,61 @@
+// PartBlocks: gives blocks of a region's part files back to the file system, and takes them again.
+//
+// GUARANTEE  The length of a file never changes. A page without blocks reads as zeros. After Take has returned OK, a store to a
+//            page of the range needs no new block, so a full file system cannot end the process by SIGBUS.
+// WHO DECIDES  The segment allocator: it gives back pages of kFree segments only, and takes the blocks before the segment has
+//            another use (segment_allocator.h, BLOCKS). [CC-66]
+// CRASH      in GiveBack: each block of the range is there or not. In Take: the same. Both are the file system's metadata, which
+//            its journal keeps consistent. In tmpfs a crash of the machine loses all files.
+// WHY TAKE NEEDS NO SYNC  With DAX, the parts are mapped with MAP_SYNC: the first store to a page waits until the page's block is
+//            durable. In kPage, the msync that makes an entry durable makes its block durable too.
+// MEDIA      fallocate(2) with FALLOC_FL_PUNCH_HOLE: tmpfs, ext4, xfs and others, with and without DAX. A device without a file
+//            system has no blocks to give back.
+// CONCURRENCY  All methods may be called concurrently, for ranges that do not overlap.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "braiddb/status.h"
+#include "pmem/free_ranges.h"
+
+namespace braiddb {
+
+class PartBlocks {
+ public:
+  // `directory`: of the region. `parts`: bytes of its parts.
+  void Start(std::string directory, const std::vector<uint64_t>& parts);
+  // The region has grown by a part.
+  void AddPart(uint64_t bytes);
+
+  // Gives the blocks of the range back. The range then has none, or after an error perhaps some. NotSupported: the file system
+  // cannot do that. IOError: the system refused. REQUIRES: the range consists of pages of existing parts.
+  Status GiveBack(PoolRange range);
+  // Gives blocks to all pages of the range, whose bytes do not change. NoSpace: the file system is full; some pages may have
+  // blocks. REQUIRES: no other thread stores to the range.
+  Status Take(PoolRange range);
+
+  // kAll: a store to any page of the range needs no block. kNone: no page of the range has data. kUnknown: anything else.
+  enum class Found : uint8_t { kAll, kNone, kUnknown };
+  Found Find(PoolRange range) const;
+
+ private:
+  // Calls `visit` with the open file, its path, and the offsets in the file, for each part that has a piece of the range. Ends at
+  // the first error.
+  using Visit = std::function<Status(int fd, const std::string& path, uint64_t begin, uint64_t end)>;
+  Status ForEachPart(PoolRange range, const Visit& visit) const;
+
+  std::string directory_;
+  mutable std::mutex mutex_;    // guards ends_; held for moments only
+  std::vector<uint64_t> ends_;  // offset behind each part, from the start of the pool
+};
+
+// Gives blocks to the holes of [begin, end) of an open file. The bytes stay. Where the file system cannot tell holes from blocks
+// that were never written, these are allocated again, which changes nothing. NoSpace: the file system is full. REQUIRES: no
+// other thread stores to the range.
+Status FillHolesOfRange(int fd, const std::string& path, uint64_t begin, uint64_t end);
+
+}  // namespace braiddb
