@@ -54,6 +54,7 @@ Options DrawOptions(const DatabasePlan& plan, const std::string& database, Rando
   options.verify_at_open = random->OneIn(6);
   options.max_space_amplification = OneOf<double>(random, {1.05, 1.2, 1.2, 2});
   options.space_slack = OneOf<uint64_t>(random, {1 << 20, 8 << 20, 32 << 20, 32 << 20});
+  options.kept_free_space = OneOf<uint64_t>(random, {0, 4 << 20, 64 << 20});
   options.bound_space = random->OneIn(6);
   if (random->OneIn(10)) options.dram_budget = (128ull << 20) + plan.regions * (20ull << 20);
   if (random->OneIn(8))
@@ -166,9 +167,10 @@ std::string LifePlan::ToString() const {
        << (options.disable_auto_compaction ? " disable_auto_compaction" : "") << (options.verify_at_open ? " verify_at_open" : "")
        << (options.persist_mode == PersistMode::kPage ? " persist_mode=page" : "")
        << " max_space_amplification=" << options.max_space_amplification << " space_slack=" << options.space_slack
-       << " dram_budget=" << options.dram_budget << (options.bound_space ? " bound_space" : "")
-       << (options.lookup_cache_limit ? " lookup_cache_limit" : "") << (options.histograms ? " histograms" : "")
-       << (options.count_pm_writes ? " count_pm_writes" : "") << " initial_region_size=" << options.initial_region_size;
+       << " kept_free_space=" << options.kept_free_space << " dram_budget=" << options.dram_budget
+       << (options.bound_space ? " bound_space" : "") << (options.lookup_cache_limit ? " lookup_cache_limit" : "")
+       << (options.histograms ? " histograms" : "") << (options.count_pm_writes ? " count_pm_writes" : "")
+       << " initial_region_size=" << options.initial_region_size;
   return text.str();
 }
 

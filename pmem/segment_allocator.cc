@@ -110,7 +110,7 @@ class SegmentAllocator::Impl {
     std::map<uint64_t, Segment*> returned_handles;       // by start: handles of segments that were returned to the pool
     std::multimap<uint64_t, Segment*> free_segments;     // by capacity
     std::multimap<uint64_t, Segment*> punched_segments;  // by capacity
-    uint64_t least_free = 0;  // least bytes in free_segments since the last call of GiveBackFree
+    uint64_t least_free = 0;                             // least bytes in free_segments since the last call of GiveBackFree
     // The same between the calls before, less what was given back since. Used by GiveBackFree only, so by one thread at a time.
     std::array<uint64_t, kGiveBackWindow> least_free_before{};
     std::vector<SegmentDescriptor*> unused_descriptors;
