@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Regions, DbGiveBackTest, testing::Values(1, 2),
 TEST_P(DbGiveBackTest, BlocksFallWithTheDataAndComeBackWithIt) {
   HurryUp();
   Put(0, 40'000);
-  ASSERT_GT(Blocks(), 25 * kMiB);
+  ASSERT_GT(Blocks(), 22 * kMiB);
   for (int round = 0; round < 2; ++round) {
     DeleteMost(0, 40'000);
     EXPECT_TRUE(BlocksFall()) << Blocks() << " have blocks, " << Property("pm-bytes-live") << " live, " << Punched()

@@ -48,6 +48,7 @@ Options UnusualOptions() {
   options.l0_compaction_trigger = 15;
   options.max_space_amplification = 1.3;
   options.space_slack = 16;
+  options.kept_free_space = 19;
   options.bound_space = true;
   options.no_space_timeout_ms = 18;
   options.recovery_threads = 17;
@@ -85,7 +86,7 @@ TEST(OptionsTextTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(same, 1u) << text;  // options_file_version
   // A field that is added to Options belongs into the text and into this test.
   const auto lines = std::count(defaults.begin(), defaults.end(), '=');
-  EXPECT_EQ(lines, 1 + 3 + 2 + 36) << defaults;
+  EXPECT_EQ(lines, 1 + 3 + 2 + 37) << defaults;
 }
 
 TEST(OptionsTextTest, WhatIsNotBuiltInIsNamed) {

@@ -264,6 +264,9 @@ TEST_F(CApiOptionsTest, WritesToPersistentMemoryAreCountedIfAskedFor) {
 }
 
 TEST_F(CApiOptionsTest, SpaceIsBoundedIfOneSaysSo) {
+  EXPECT_EQ(64u << 20, braiddb_options_get_kept_free_space(options_));
+  braiddb_options_set_kept_free_space(options_, 5);
+  EXPECT_EQ(5u, braiddb_options_get_kept_free_space(options_));
   EXPECT_EQ(0, braiddb_options_get_bound_space(options_));
   braiddb_options_set_bound_space(options_, 1);
   EXPECT_EQ(1, braiddb_options_get_bound_space(options_));
