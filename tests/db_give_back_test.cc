@@ -73,8 +73,8 @@ class DbGiveBackTest : public DbTest {
   // Twice the live bytes, and what regions keep: four segments, those of writers, what the last level has for itself, and space
   // that no segment has. Rewritten runs leave the most of the latter.
   uint64_t Bound() const {
-    constexpr uint64_t kKept[] = {8 * kMiB, 12 * kMiB, 20 * kMiB};
-    return 2 * 480 * expected_.size() + kKept[static_cast<int>(TestedL1())];
+    const uint64_t beside = TestedL1() == L1Kind::kBraidedSkipList ? 8 : LogHoldsLastLevel() ? 12 : 20;
+    return 2 * 480 * expected_.size() + beside * kMiB;
   }
   bool BlocksFall() {
     return WaitUntil([&] { return Punched() > 0 && Blocks() <= Bound(); });
