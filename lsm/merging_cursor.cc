@@ -208,10 +208,10 @@ bool MergingCursor::Precedes(const Turn& a, const Turn& b) const {
   const Source& x = sources_[a_index];
   const Source& y = sources_[b_index];
   if (x.at >= x.size || y.at >= y.size) return x.at < x.size;
+  if (unlooked_ != 0) return a_index < b_index;
   const Item& of_a = x.items[x.at];
   const Item& of_b = y.items[y.at];
-  const bool are_even = (of_a.IsWhole() && of_b.IsWhole()) || unlooked_ != 0;
-  const int order = are_even ? 0 : CompareEntries(*order_, *At(of_a), *At(of_b));
+  const int order = of_a.IsWhole() && of_b.IsWhole() ? 0 : CompareEntries(*order_, *At(of_a), *At(of_b));
   return (order != 0 ? order < 0 : a_index < b_index) == (flip_ == 0);
 }
 
@@ -370,7 +370,7 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
     Merge<Path::kAny>(until, kVersionsBeforeSearch);
     const Source& next = sources_[first_];
     if (made_ == until || next.at >= next.size) return;
-    if (unlooked_ == 0 || NextIsVersion()) PassVersions();
+    if (unlooked_ == 0 || (GoesOnAlike() && NextIsVersion())) PassVersions();
   }
 }
 
