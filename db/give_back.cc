@@ -31,10 +31,12 @@ void DBImpl::GiveBackSpace() {
   const auto now = std::chrono::steady_clock::now();
   if (now < NextGiveBack()) return;
   gave_back_at_ = now;
+  // Before the call: whoever releases a segment meanwhile sets it again.
+  space_is_superfluous_.store(false, std::memory_order_release);
   segments_->GiveBackFree(options_.kept_free_space, [this] {
     return stopping_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0;
   });
-  space_is_superfluous_.store(segments_->HasSuperfluous(options_.kept_free_space), std::memory_order_release);
+  if (segments_->HasSuperfluous(options_.kept_free_space)) space_is_superfluous_.store(true, std::memory_order_release);
 }
 
 }  // namespace braiddb

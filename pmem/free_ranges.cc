@@ -5,7 +5,10 @@
 
 #include "pmem/layout.h"
 #include "pmem/layout_check.h"
+#include "pmem/part_list.h"
 #include "pmem/pool_format.h"
+#include "pmem/posix.h"
+#include "pmem/region_files.h"
 #include "pmem/region_image.h"
 
 namespace braiddb {
@@ -35,36 +38,54 @@ const RegionRoot* FindRoot(const RegionImage& image, const PoolView& pool) {
   return root->magic == RegionRoot::kMagic && IsKnownRootVersion(root->format_version) && IsRootSound(*root) ? root : nullptr;
 }
 
+// Appends the pages of all free segments. Returns false if a link or a descriptor is damaged, or if `back` fails: *status.
+bool AddRanges(const RegionImage& image, const PoolView& pool, const RegionRoot& root,
+               const std::function<Status(PoolRange)>& back, std::vector<PoolRange>* ranges, Status* status) {
+  uint64_t blocks = 0;
+  for (const ObjectId* link = &root.directory; link->offset != 0; ++blocks) {
+    const uint64_t at = AlignToLine(link->offset);
+    if (link->pool != pool.identity() || !image.Contains(at, sizeof(DirectoryBlock))) return false;
+    if (*status = back({at, at + sizeof(DirectoryBlock)}); !status->ok()) return false;
+    const auto* const block = reinterpret_cast<const DirectoryBlock*>(image.base() + at);
+    // The tag includes the number, so a cycle is detected as a damaged link.
+    if (block->tag != DirectoryBlockTag(root.database_id, root.region, blocks, link->offset)) return false;
+    for (const SegmentDescriptor& descriptor : block->descriptors) {
+      if (!AddRange(image, pool.identity(), descriptor, ranges)) return false;
+    }
+    link = &block->next;
+  }
+  return true;
+}
+
+// Sorts the ranges. Returns false if two of them overlap.
+bool AreApart(std::vector<PoolRange>* ranges) {
+  std::ranges::sort(*ranges, {}, &PoolRange::begin);
+  return std::ranges::adjacent_find(*ranges, [](const PoolRange& a, const PoolRange& b) { return b.begin < a.end; }) ==
+         ranges->end();
+}
+
 }  // namespace
 
 // STEPS  1 check header, heap and lanes; a pending operation may be the return of a segment to the pool  2 follow the blocks of
 //        the directory, check each link by its tag and each free descriptor by its state word.
-std::vector<PoolRange> FindFreeRanges(const std::string& directory) {
+Status FindFreeRanges(const std::string& directory, const std::function<Status(PoolRange)>& back,
+                      std::vector<PoolRange>* ranges) {
+  ranges->clear();
+  PoolExtent extent;
+  if (!ReadPoolExtent(posix::JoinPath(directory, PartName(0)), &extent).ok() || extent.heap_begin > extent.heap_end)
+    return Status::OK();
+  if (Status status = back({0, extent.heap_begin + kHeapHeaderBytes}); !status.ok()) return status;
   std::unique_ptr<RegionImage> image;
   const auto ignore = [](const std::string&, const std::string&) {};
-  if (!RegionImage::MapLocked(directory, ignore, &image).ok()) return {};
+  if (!RegionImage::MapLocked(directory, ignore, &image).ok()) return Status::OK();
   const PoolView pool(image->base(), image->bytes());
-  if (pool.FindDamage() != nullptr || pool.FindLaneDamage() != nullptr || pool.RedoPending()) return {};
+  if (pool.FindDamage() != nullptr || pool.FindLaneDamage() != nullptr || pool.RedoPending()) return Status::OK();
+  Status status = back({pool.root_offset(), pool.root_offset() + sizeof(RegionRoot)});
+  if (!status.ok()) return status;
   const RegionRoot* const root = FindRoot(*image, pool);
-  if (root == nullptr) return {};
-  std::vector<PoolRange> ranges;
-  uint64_t blocks = 0;
-  for (const ObjectId* link = &root->directory; link->offset != 0; ++blocks) {
-    const uint64_t at = AlignToLine(link->offset);
-    if (link->pool != pool.identity() || !image->Contains(at, sizeof(DirectoryBlock))) return {};
-    const auto* const block = reinterpret_cast<const DirectoryBlock*>(image->base() + at);
-    // The tag includes the number, so a cycle is detected as a damaged link.
-    if (block->tag != DirectoryBlockTag(root->database_id, root->region, blocks, link->offset)) return {};
-    for (const SegmentDescriptor& descriptor : block->descriptors) {
-      if (!AddRange(*image, pool.identity(), descriptor, &ranges)) return {};
-    }
-    link = &block->next;
-  }
-  std::sort(ranges.begin(), ranges.end(), [](const PoolRange& a, const PoolRange& b) { return a.begin < b.begin; });
-  for (size_t i = 1; i < ranges.size(); ++i) {
-    if (ranges[i].begin < ranges[i - 1].end) return {};  // two segments that overlap
-  }
-  return ranges;
+  if (root == nullptr) return Status::OK();
+  if (!AddRanges(*image, pool, *root, back, ranges, &status) || !AreApart(ranges)) ranges->clear();
+  return status;
 }
 
 }  // namespace braiddb

@@ -4,11 +4,16 @@
 //         other hole before PMDK maps the parts (RegionFiles), and so has to find the free segments without PMDK.
 // TRUST   Only a directory without damage counts. If anything is damaged, or PMDK has an operation to finish, no range is
 //         returned: the open then fills all holes, and reports the damage later.
+// HOLES   A read of a hole through a mapping takes a block in tmpfs, and ends the process if there is none. So each page gets a
+//         block before it is read.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "braiddb/status.h"
 
 namespace braiddb {
 
@@ -28,8 +33,9 @@ inline PoolRange PagesInside(uint64_t begin, uint64_t end) {
   return {(begin + kBlockPageBytes - 1) / kBlockPageBytes * kBlockPageBytes, end / kBlockPageBytes * kBlockPageBytes};
 }
 
-// Returns the pages inside the data of all kFree segments, in ascending order. REQUIRES: the caller holds the lock of the
-// directory, and the parts have the sizes that PARTS lists.
-std::vector<PoolRange> FindFreeRanges(const std::string& directory);
+// Sets *ranges to the pages inside the data of all kFree segments, in ascending order. `back`: gives blocks to all pages of a
+// range; its errors are returned. REQUIRES: the caller holds the lock of the directory, and the parts have the sizes that PARTS
+// lists.
+Status FindFreeRanges(const std::string& directory, const std::function<Status(PoolRange)>& back, std::vector<PoolRange>* ranges);
 
 }  // namespace braiddb

@@ -1,6 +1,7 @@
 #include "pmem/part_blocks.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,7 +43,9 @@ void PartBlocks::Start(std::string directory, const std::vector<uint64_t>& parts
 
 void PartBlocks::AddPart(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  ends_.push_back((ends_.empty() ? 0 : ends_.back()) + bytes);
+  struct stat st;
+  const bool is_known = stat(posix::JoinPath(directory_, PartName(parts_.size())).c_str(), &st) == 0;
+  parts_.push_back({(parts_.empty() ? 0 : parts_.back().end) + bytes, is_known ? FileId{st.st_dev, st.st_ino} : FileId{}});
 }
 
 // Files are opened for each call: a file descriptor for each part would be too many for a large region.
@@ -51,18 +54,22 @@ Status PartBlocks::ForEachPart(PoolRange range, const Visit& visit) const {
   while (!range.empty()) {
     size_t part = 0;
     uint64_t begin = 0;
-    uint64_t end = 0;
+    Part found{};
     {
       const std::lock_guard lock(mutex_);
-      part = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), range.begin) - ends_.begin());
-      BRAIDDB_CHECK(part < ends_.size());
-      begin = part == 0 ? 0 : ends_[part - 1];
-      end = ends_[part];
+      part = static_cast<size_t>(std::ranges::upper_bound(parts_, range.begin, {}, &Part::end) - parts_.begin());
+      BRAIDDB_CHECK(part < parts_.size());
+      begin = part == 0 ? 0 : parts_[part - 1].end;
+      found = parts_[part];
     }
     const std::string path = posix::JoinPath(directory_, PartName(part));
     const posix::Fd fd(OpenOwnFile(path, O_RDWR));
     if (!fd.valid()) return posix::ErrnoStatus(errno, "open", path);
-    const uint64_t piece_end = std::min(range.end, end);
+    struct stat st;
+    if (fstat(fd.get(), &st) != 0) return posix::ErrnoStatus(errno, "examine", path);
+    if (FileId{st.st_dev, st.st_ino} != found.file)
+      return Status::IOError(path + " is another file than when the database was opened: its directory was moved or replaced");
+    const uint64_t piece_end = std::min(range.end, found.end);
     if (Status status = visit(fd.get(), path, range.begin - begin, piece_end - begin); !status.ok()) return status;
     range.begin = piece_end;
   }

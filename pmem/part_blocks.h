@@ -10,6 +10,8 @@
 //            durable. In kPage, the msync that makes an entry durable makes its block durable too.
 // MEDIA      fallocate(2) with FALLOC_FL_PUNCH_HOLE: tmpfs, ext4, xfs and others, with and without DAX. A device without a file
 //            system has no blocks to give back.
+// WHICH FILES  The files that Start and AddPart have found under the parts' names, by device and inode. A directory that was
+//            moved may have other files in its place, for example a copy of the database: these are never touched.
 // CONCURRENCY  All methods may be called concurrently, for ranges that do not overlap.
 #pragma once
 
@@ -24,18 +26,28 @@
 
 namespace braiddb {
 
+// Which file it is, whatever its name. No file has the default value.
+struct FileId {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+
+  bool operator==(const FileId&) const = default;
+};
+
 class PartBlocks {
  public:
-  // `directory`: of the region. `parts`: bytes of its parts.
+  // `directory`: of the region. `parts`: bytes of its parts. REQUIRES: the parts under their names are the region's.
   void Start(std::string directory, const std::vector<uint64_t>& parts);
   // The region has grown by a part.
   void AddPart(uint64_t bytes);
 
   // Gives the blocks of the range back. The range then has none, or after an error perhaps some. NotSupported: the file system
-  // cannot do that. IOError: the system refused. REQUIRES: the range consists of pages of existing parts.
+  // cannot do that. IOError: the system refused, or a part was moved or replaced. REQUIRES: the range consists of pages of
+  // existing parts.
   Status GiveBack(PoolRange range);
   // Gives blocks to all pages of the range, whose bytes do not change. NoSpace: the file system is full; some pages may have
-  // blocks. REQUIRES: no other thread stores to the range.
+  // blocks. IOError: a part was moved or replaced, or there is no free file descriptor. REQUIRES: no other thread stores to the
+  // range.
   Status Take(PoolRange range);
 
   // kAll: a store to any page of the range needs no block. kNone: no page of the range has data. kUnknown: anything else.
@@ -49,8 +61,12 @@ class PartBlocks {
   Status ForEachPart(PoolRange range, const Visit& visit) const;
 
   std::string directory_;
-  mutable std::mutex mutex_;    // guards ends_; held for moments only
-  std::vector<uint64_t> ends_;  // offset behind each part, from the start of the pool
+  struct Part {
+    uint64_t end;  // offset behind the part, from the start of the pool
+    FileId file;
+  };
+  mutable std::mutex mutex_;  // guards parts_; held for moments only
+  std::vector<Part> parts_;
 };
 
 // Gives blocks to the holes of [begin, end) of an open file. The bytes stay. Where the file system cannot tell holes from blocks

@@ -498,6 +498,14 @@ Status Region::GiveBack(PoolRange pages) {
   return status;
 }
 
-Status Region::TakeBlocks(PoolRange pages) { return pages.empty() ? Status::OK() : blocks_.Take(pages); }
+// Without access to the files by their names, the pages get blocks through the mapping. That takes longer, and a new kernel.
+Status Region::TakeBlocks(PoolRange pages) {
+  if (pages.empty()) return Status::OK();
+  Status status = blocks_.Take(pages);
+  if (status.ok() || status.IsNoSpace()) return status;
+  const int error = PopulatePages(base() + pages.begin, pages.end - pages.begin);
+  if (error == 0) return Status::OK();
+  return error == EFAULT ? Status::NoSpace("the file system of " + files_->directory() + " has no blocks for " + Name()) : status;
+}
 
 }  // namespace braiddb

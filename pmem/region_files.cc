@@ -329,11 +329,26 @@ Status RegionFiles::FillSmallPool(int fd, uint64_t blocks) const {
 // A store into a hole ends the process if the file system is full. So holes get blocks before PMDK maps the parts. Holes inside
 // free segments stay: the segment allocator takes their blocks before the segment's next use. All other holes come from a copy of
 // the database in which pages of zeros became holes.
+Status RegionFiles::FillRangeOfPool(PoolRange range) const {
+  uint64_t begin = 0;  // of the part, from the start of the pool
+  for (size_t i = 0; i < list_.parts.size(); begin += list_.parts[i++]) {
+    const uint64_t from = std::max(range.begin, begin);
+    const uint64_t to = std::min(range.end, begin + list_.parts[i]);
+    if (from >= to) continue;
+    const posix::Fd fd(open(part_path(i).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (!fd.valid()) return posix::ErrnoStatus(errno, "examine", part_path(i));
+    const uint64_t first_page = (from - begin) / kBlockPageBytes * kBlockPageBytes;
+    if (Status status = FillHolesOfRange(fd.get(), part_path(i), first_page, to - begin); !status.ok()) return status;
+  }
+  return Status::OK();
+}
+
 Status RegionFiles::FillHoles() {
   has_free_holes_ = false;
   if (!device_.empty()) return Status::OK();
   const bool is_small = IsSmallPool();
   std::vector<PoolRange> free_ranges;
+  bool has_holes = false;
   uint64_t begin = 0;  // of the part, from the start of the pool
   for (size_t i = 0; i < list_.parts.size(); begin += list_.parts[i++]) {
     const posix::Fd fd(open(part_path(i).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -341,8 +356,10 @@ Status RegionFiles::FillHoles() {
     if (!fd.valid() || fstat(fd.get(), &st) != 0) return posix::ErrnoStatus(errno, "examine", part_path(i));
     if (BlockBytes(st) >= list_.parts[i]) continue;
     if (is_small) return FillSmallPool(fd.get(), BlockBytes(st));
-    if (!has_free_holes_) free_ranges = FindFreeRanges(directory_);
-    has_free_holes_ = true;
+    if (!std::exchange(has_holes, true)) {
+      const auto back = [this](PoolRange range) { return FillRangeOfPool(range); };
+      if (Status status = FindFreeRanges(directory_, back, &free_ranges); !status.ok()) return status;
+    }
     uint64_t at = 0;
     for (const PoolRange& range : free_ranges) {
       const uint64_t from = std::clamp(range.begin, begin, begin + list_.parts[i]) - begin;
@@ -352,6 +369,7 @@ Status RegionFiles::FillHoles() {
     }
     if (Status status = FillHolesOfRange(fd.get(), part_path(i), at, list_.parts[i]); !status.ok()) return status;
   }
+  has_free_holes_ = !free_ranges.empty();
   return Status::OK();
 }
 

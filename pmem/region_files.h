@@ -38,6 +38,7 @@
 #include <vector>
 
 #include "braiddb/status.h"
+#include "pmem/free_ranges.h"
 #include "pmem/part_list.h"
 #include "pmem/posix.h"
 
@@ -178,6 +179,8 @@ class RegionFiles {
   Status FinishAddPart();
   // Removes temporary files. Corruption: there is a *.pmem that is no part.
   Status CheckNoOthers() const;
+  // Gives blocks to the holes of the range.
+  Status FillRangeOfPool(PoolRange range) const;
 
   const std::string directory_;
   posix::Fd lock_;

@@ -638,7 +638,7 @@ TEST(WaitUntilIdle, PausesOnlyWhileThereIsWork) {
 TEST_F(Program, TheWriterBesideReadersIsReported) {
   const std::string path = directory_.File("r.json");
   const auto result =
-      Bench("--engines=braiddb,braiddb:nv_tree --rounds=1 --benchmarks=fillseq,readwhilewriting --reads=20000 --json=" + path);
+      Bench("--engines=braiddb,braiddb:nv_tree --rounds=1 --benchmarks=fillseq,readwhilewriting --reads=1000000 --json=" + path);
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_TRUE(test::Contains(result.output, "\n  beside them ops/sec ")) << result.output;
   for (const auto& run : Json(path)["runs"]) {

@@ -1,8 +1,12 @@
 // Blocks of free segments go back to the file system and are taken again. Nothing in use changes, the pool stays sound, and a
 // full file system is an error and no signal. [CC-66]
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -13,6 +17,7 @@
 
 #include "tests/support/failing_calls.h"
 #include "tests/support/segment_test.h"
+#include "util/huge_pages.h"
 
 namespace braiddb::test {
 namespace {
@@ -261,6 +266,52 @@ TEST_F(GiveBackTest, WithoutBlocksAnAllocationFindsOtherSpaceOrFails) {
   ExpectNoLeak();
 }
 
+// A directory may be moved, and a copy of the database put in its place. The copy's files are not the region's.
+TEST_F(GiveBackTest, FilesInThePlaceOfThePartsKeepTheirBlocks) {
+  const std::vector<Segment*> kept = Spread(4, 60);
+  const std::string path = options_.database_path;
+  fs::copy(path, path + ".copy", fs::copy_options::recursive);
+  fs::rename(path, path + ".moved");
+  fs::rename(path + ".copy", path);
+  const uint64_t before = BlockBytes();
+  GiveBack();
+  EXPECT_EQ(BlockBytes(), before);
+  EXPECT_EQ(Punched(), 0u);
+  ExpectAllHold(kept);
+}
+
+// Blocks are taken through the mapping if the files cannot be opened: there is no file descriptor, or other files are in place.
+TEST_F(GiveBackTest, BlocksAreTakenWithoutTheFiles) {
+  void* const page = mmap(nullptr, kBlockPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  const bool is_known = PopulatePages(page, kBlockPageBytes) == 0;
+  munmap(page, kBlockPageBytes);
+  if (!is_known) GTEST_SKIP() << "the kernel has no MADV_POPULATE_WRITE";
+  const std::vector<Segment*> kept = Spread(4, 60);
+  GiveBack();
+  const uint64_t punched = Punched();
+  const uint64_t blocks = BlockBytes();
+  ASSERT_GT(punched, 20 * kMiB);
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  for (int i = 0; i < 20; ++i) Filled(7);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_LT(Punched(), punched);
+  EXPECT_GT(BlockBytes(), blocks);
+  const uint64_t left = Punched();
+  fs::rename(options_.database_path, options_.database_path + ".moved");
+  for (int i = 0; i < 10; ++i) Filled(8);
+  fs::rename(options_.database_path + ".moved", options_.database_path);
+  EXPECT_LT(Punched(), left);
+  ExpectAllHold(kept);
+  for (const Segment* segment : Used()) {
+    if (segment->sealed_last_sequence() == 7 || segment->sealed_last_sequence() == 8)
+      ExpectHolds(segment, static_cast<uint8_t>(segment->sealed_last_sequence()));
+  }
+}
+
 // A real file system that is full. A store to a page without a block would end the test by SIGBUS.
 class FullFileSystemTest : public GiveBackTest {
  protected:
@@ -318,6 +369,35 @@ TEST_F(FullFileSystemTest, IsAnErrorAndNoSignal) {
   ExpectNoLeak();
   store_ = Store();
   EXPECT_TRUE(PoolIsConsistent(SetPath()));
+}
+
+// Pages of zeros that a copy left out are holes, also in the lanes of PMDK's pool. An open reads no hole that has no block.
+TEST_F(FullFileSystemTest, ASparseCopyIsAnErrorAndNoSignal) {
+  const std::vector<Segment*> kept = Spread(4, 30);
+  std::vector<PmPtr> starts;
+  for (const Segment* each : kept) starts.push_back(each->ptr(0));
+  store_ = Store();
+  uint64_t holes = 0;
+  for (const auto& file : fs::directory_iterator(options_.database_path + "/region-0")) {
+    if (file.path().extension() != ".pmem") continue;
+    const int fd = open(file.path().c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_GE(fd, 0);
+    std::vector<char> page(kBlockPageBytes);
+    for (off_t at = 0; pread(fd, page.data(), page.size(), at) == static_cast<ssize_t>(page.size()); at += kBlockPageBytes) {
+      if (std::ranges::any_of(page, [](char byte) { return byte != 0; })) continue;
+      ASSERT_EQ(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, kBlockPageBytes), 0);
+      ++holes;
+    }
+    close(fd);
+  }
+  ASSERT_GT(holes, 100u);
+  FillUp();
+  const Status status = Store::Open(options_, segment_size_, &store_);
+  EXPECT_TRUE(status.IsNoSpace()) << status.ToString();
+  Free();
+  Reopen();
+  for (size_t i = 0; i < starts.size(); ++i) ExpectHolds(allocator()->Find(starts[i]), static_cast<uint8_t>(i + 1));
+  ExpectNoLeak();
 }
 
 // ---- Crashes

@@ -104,7 +104,7 @@ void Arena::Reset(uint64_t keep_bytes) {
 
 void Arena::Populate(uint64_t bytes) {
   bytes = RoundUp(bytes);
-  PopulatePages(base_, bytes);
+  (void)PopulatePages(base_, bytes);
   touched_ = std::max(touched_, bytes);  // also if the system stopped on the way
 }
 

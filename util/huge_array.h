@@ -41,7 +41,7 @@ class HugeArray {
 
   // Allocates all pages now, for an array that will soon be written completely.
   void Populate() {
-    if (data_ != nullptr) PopulatePages(data_, bytes());
+    if (data_ != nullptr) (void)PopulatePages(data_, bytes());
   }
 
   // Returns whole pages of the elements from `begin` on to the system. They are zero when touched again.

@@ -27,7 +27,12 @@ constexpr uint64_t kHugePage = 2ull << 20;
 
 void AdviseHugePages(void* address, size_t bytes) { (void)madvise(address, bytes, MADV_HUGEPAGE); }
 
-void PopulatePages(void* address, size_t bytes) { (void)madvise(address, bytes, kPopulate); }
+int PopulatePages(void* address, size_t bytes) {
+  while (madvise(address, bytes, kPopulate) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
 
 void CollapseHugePages(void* address, size_t bytes) { (void)madvise(address, bytes, kCollapse); }
 

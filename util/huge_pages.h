@@ -10,9 +10,10 @@ namespace braiddb {
 // For anonymous memory that is not touched yet.
 void AdviseHugePages(void* address, size_t bytes);
 
-// Allocates the pages of anonymous memory that will be written completely, with fewer costs than page faults. Pages without
-// memory are allocated when they are touched. Linux 5.14 or later.
-void PopulatePages(void* address, size_t bytes);
+// Allocates all pages of memory that will be written, with fewer costs than page faults. The bytes stay. Returns 0 or the error
+// number: EFAULT if the file system of a mapped file is full, EINVAL before Linux 5.14. After an error, pages without memory are
+// allocated when they are touched.
+int PopulatePages(void* address, size_t bytes);
 
 // Moves shared memory (a mapped tmpfs file) with its contents to huge pages. They remain for the file's life. Linux 6.1 or later.
 void CollapseHugePages(void* address, size_t bytes);
