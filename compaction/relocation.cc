@@ -50,12 +50,17 @@ class Copier {
   // copy segments are shared by all families.
   Status Run(const std::vector<Segment*>& from) {
     for (Segment* segment : from) FindLive(segment);
+    std::vector<std::vector<Copied>> versions(live_.size());
     for (uint32_t family = 0; family < live_.size(); ++family) {
       if (live_[family].empty()) continue;
       SortEntries(*job_.families[family].order, live_[family].begin(), live_[family].end());
       versions_.clear();
       if (Status status = FindVersions(job_.families[family], live_[family]); !status.ok()) return status;
-      if (Status status = Write(family, versions_); !status.ok()) return status;
+      versions[family].swap(versions_);
+    }
+    if (!FreesSegments(from.size(), versions)) return Status::OK();
+    for (uint32_t family = 0; family < live_.size(); ++family) {
+      if (Status status = Write(family, versions[family]); !status.ok()) return status;
     }
     return result_.tables.empty() ? Status::OK() : Persist();
   }
@@ -70,6 +75,7 @@ class Copier {
   struct Writer {
     Segment* segment = nullptr;
     uint64_t tail = 0;
+    size_t number = 0;  // the position of the segment in result_.copies
   };
 
   // Step 1. Collects the segment's entries that are not marked dead or moved. If the segment has damage or an unknown family, the
@@ -89,6 +95,16 @@ class Copier {
     if (is_known && reader.end() == segment->sealed_bytes()) return;
     for (size_t family = 0; family < live_.size(); ++family) live_[family].resize(before[family]);
     segment->stays.store(true, std::memory_order_relaxed);
+  }
+
+  // The copies leave one partly filled segment in each of their regions. Versions that must be copied too may be in regions where
+  // no sparse segment is. Relocations end only because each one leaves fewer segments that are not filled.
+  bool FreesSegments(size_t from, const std::vector<std::vector<Copied>>& versions) const {
+    std::vector<bool> has_copies(writers_.size());
+    for (const std::vector<Copied>& of_family : versions) {
+      for (const Copied& version : of_family) has_copies[job_.regions->Find(version.from).region()] = true;
+    }
+    return from > static_cast<size_t>(std::ranges::count(has_copies, true));
   }
 
   bool Stopped(size_t turn) const {
@@ -182,6 +198,8 @@ class Copier {
     uint64_t offset = NextEntryOffset(writer.tail);
     if (writer.segment == nullptr || offset + size > writer.segment->capacity()) {
       result_.copies.reserve(result_.copies.size() + 1);
+      streamed_.emplace_back();
+      writer.number = result_.copies.size();
       if (writer.segment != nullptr) writer.segment->packed.store(true, std::memory_order_relaxed);
       Status status = job_.segments->AllocateCopies(region, size, &writer.segment);
       if (!status.ok()) return status;
@@ -191,7 +209,10 @@ class Copier {
     Segment* const segment = writer.segment;
     const LogUpdate update{what.type, entry.key(), what.value, entry.height(), entry.family()};
     const uint64_t flags = entry.tag & (what.type == entry.type() ? LogEntry::kCopy | LogEntry::kByFilter : LogEntry::kCopy);
-    writer.tail = LogWriter::WriteEntry({segment, offset, size, false}, offset, entry.sequence(), flags, update);
+    LogWriter::Streamed streamed;
+    writer.tail = LogWriter::WriteEntry({segment, offset, size, false}, offset, entry.sequence(), flags, update,
+                                        job_.regions->persistence()->streams_lines() ? &streamed : nullptr);
+    if (streamed.begin != nullptr) streamed_[writer.number].push_back(streamed);
     segment->entries.fetch_add(1, std::memory_order_relaxed);
     segment->used_bytes.store(writer.tail, std::memory_order_relaxed);
     segment->last_sequence.store(std::max(segment->last_sequence.load(std::memory_order_relaxed), entry.sequence()),
@@ -205,9 +226,17 @@ class Copier {
   // listed copies from unlisted ones by the MANIFEST alone.
   Status Persist() {
     Persistence* const persistence = job_.regions->persistence();
-    for (const Segment* segment : result_.copies) {
+    for (size_t i = 0; i < result_.copies.size(); ++i) {
+      const Segment* const segment = result_.copies[i];
       const uint64_t bytes = segment->used_bytes.load(std::memory_order_relaxed);
-      if (!BRAIDDB_MUTANT("copies-not-flushed")) persistence->Flush(segment->data(), bytes);
+      if (!BRAIDDB_MUTANT("copies-not-flushed")) {
+        uint8_t* flushed = segment->data();  // all before this address
+        for (const LogWriter::Streamed& streamed : streamed_[i]) {
+          persistence->Flush(flushed, static_cast<size_t>(streamed.begin - flushed));
+          flushed = streamed.end;
+        }
+        persistence->Flush(flushed, static_cast<size_t>(segment->data() + bytes - flushed));
+      }
       result_.flushed_lines += bytes / kCacheLine + 1;
     }
     // ORDER: the copies and their pointers before the MANIFEST that lists their table. [CC-47]
@@ -217,8 +246,9 @@ class Copier {
   const RelocationJob& job_;
   Relocation& result_;
   FoundByFamily live_;
-  std::vector<Copied> versions_;  // of one family, in entry order
-  std::vector<Writer> writers_;   // by region
+  std::vector<Copied> versions_;                            // of one family, in entry order
+  std::vector<Writer> writers_;                             // by region
+  std::vector<std::vector<LogWriter::Streamed>> streamed_;  // of each of result_.copies, ascending
 };
 
 }  // namespace

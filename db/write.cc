@@ -294,20 +294,29 @@ void DBImpl::AppendStaged(const LogSlot& slot, const LogEntry* staged) {
 void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, std::span<const LogUpdate> updates) {
   BRAIDDB_SYNC_POINT("DBImpl::WriteInPlace");
   Segment* const segment = slot->segment;
+  Persistence* const persistence = regions_->persistence();
   const bool single = updates.size() == 1;
   uint64_t end = slot->offset;
+  uint64_t flushed = slot->offset;  // all before this offset
+  LogWriter::Streamed streamed;
+  LogWriter::Streamed* const streams = persistence->streams_lines() ? &streamed : nullptr;
   for (size_t i = 0; i < updates.size(); ++i) {
     const uint64_t offset = i == 0 ? slot->offset : NextEntryOffset(end);
     uint64_t flags = 0;
     if (!single && !BRAIDDB_MUTANT("batch-unmarked"))
       flags = LogEntry::kBatchMember | (i + 1 < updates.size() ? LogEntry::kMoreFollows : 0);
-    end = LogWriter::WriteEntry(*slot, offset, first + i, flags, updates[i]);
+    end = LogWriter::WriteEntry(*slot, offset, first + i, flags, updates[i], streams);
+    if (streamed.begin != nullptr) {
+      persistence->Flush(segment->data() + flushed, static_cast<size_t>(streamed.begin - segment->data()) - flushed);
+      flushed = static_cast<uint64_t>(streamed.end - segment->data());
+      streamed = {};
+    }
     thread->insertions[i].entry = reinterpret_cast<LogEntry*>(segment->data() + offset);
     thread->insertions[i].pointer = segment->ptr(offset);
   }
   slot->bytes = end - slot->offset;
-  const uint64_t flushed = BRAIDDB_MUTANT("entry-flush-too-short") ? 1 : slot->bytes;
-  if (!BRAIDDB_MUTANT("entry-not-flushed")) regions_->persistence()->Flush(segment->data() + slot->offset, flushed);
+  const uint64_t bytes = BRAIDDB_MUTANT("entry-flush-too-short") ? 1 : end - flushed;
+  if (!BRAIDDB_MUTANT("entry-not-flushed")) persistence->Flush(segment->data() + flushed, bytes);
 }
 
 }  // namespace braiddb

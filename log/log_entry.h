@@ -41,6 +41,7 @@
 #include "pmem/region_set.h"
 #include "pmem/segment_allocator.h"
 #include "util/check.h"
+#include "util/long_hash.h"
 #include "util/mutant.h"
 
 namespace braiddb {
@@ -118,13 +119,18 @@ struct LogEntry {
   // Computes the checksum; never 0, which marks unwritten space. REQUIRES: tag, sizes, key and value are in place, and the
   // sizes are within their limits.
   uint64_t ComputeChecksum(uint64_t entry_seed) const {
+    const uint64_t seed = ChecksumSeed(entry_seed);
+    const uint64_t values = BRAIDDB_MUTANT("value-not-in-checksum") ? 0 : value_size;
+    const uint64_t bytes = uint64_t{key_size()} + values;
+    return ChecksumOf(bytes > kMaxShortHash ? HashLong(key_data(), bytes, seed) : XXH3_64bits_withSeed(key_data(), bytes, seed));
+  }
+  // The parts of ComputeChecksum, for a writer that hashes key and value while it copies them. The seed needs tag and sizes.
+  uint64_t ChecksumSeed(uint64_t entry_seed) const {
     // Odd multipliers: a change of either header word alone always changes the seed.
     const uint64_t sizes = uint64_t{shape} << 32 | value_size;
-    const uint64_t seed = entry_seed * 0x9e3779b97f4a7c15ull + tag * 0xc2b2ae3d27d4eb4full + sizes * 0x165667b19e3779f9ull;
-    const uint64_t values = BRAIDDB_MUTANT("value-not-in-checksum") ? 0 : value_size;
-    const uint64_t sum = XXH3_64bits_withSeed(key_data(), uint64_t{key_size()} + values, seed);
-    return sum == 0 ? 1 : sum;
+    return entry_seed * 0x9e3779b97f4a7c15ull + tag * 0xc2b2ae3d27d4eb4full + sizes * 0x165667b19e3779f9ull;
   }
+  static uint64_t ChecksumOf(uint64_t hash) { return hash == 0 ? 1 : hash; }
 };
 
 static_assert(sizeof(LogEntry) == 24 && offsetof(LogEntry, next) == 24 && offsetof(LogEntry, shape) == 20);

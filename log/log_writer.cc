@@ -1,9 +1,12 @@
 #include "log/log_writer.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "braiddb/db.h"
+#include "pmem/append_probe.h"
 #include "util/check.h"
+#include "util/long_hash.h"
 #include "util/short_bytes.h"
 
 namespace braiddb {
@@ -50,15 +53,13 @@ Status LogWriter::Reserve(SegmentAllocator* segments, uint32_t region, uint64_t 
   return status;
 }
 
-uint64_t LogWriter::WriteEntry(const LogSlot& slot, uint64_t offset, uint64_t sequence, uint64_t flags, const LogUpdate& update) {
-  BRAIDDB_DCHECK(offset >= slot.offset && offset % 8 == 0 && offset < slot.offset + slot.bytes);
-  auto* const entry = reinterpret_cast<LogEntry*>(slot.segment->data() + offset);
-  return offset + WriteEntryAt(entry, slot.segment->entry_seed(), sequence, flags, update);
-}
+namespace {
 
-// The checksum is computed last, over bytes in the cache. All stores are plain: no reader can reach the entry yet.
-uint64_t LogWriter::WriteEntryAt(LogEntry* entry, uint64_t entry_seed, uint64_t sequence, uint64_t flags,
-                                 const LogUpdate& update) {
+// A piece of this size is in the first-level cache when it is copied, since it was hashed just before.
+constexpr size_t kStreamedPiece = 4096;
+
+// Stores all fields but the checksum, and the key. Returns the place of the value.
+char* WriteHead(LogEntry* entry, uint64_t sequence, uint64_t flags, const LogUpdate& update) {
   BRAIDDB_DCHECK(update.height >= 1 && update.height <= kMaxHeight && update.family < kMaxFamilies);
   BRAIDDB_DCHECK(update.key.size() <= kMaxKeySize && update.value.size() <= kMaxValueSize && sequence <= kMaxSequence);
   const auto key_size = static_cast<uint32_t>(update.key.size());
@@ -69,9 +70,51 @@ uint64_t LogWriter::WriteEntryAt(LogEntry* entry, uint64_t entry_seed, uint64_t 
   for (uint32_t layer = 0; layer < update.height; ++layer) StoreRelaxed(&entry->next[layer], 0);
   char* key = reinterpret_cast<char*>(entry->next + update.height);
   CopyBytes(key, update.key);
-  CopyBytes(key + key_size, update.value);
+  return key + key_size;
+}
+
+// Hashes and copies a value piece by piece. Its first and last bytes, which share lines with other bytes, stay in the caches.
+void StreamValue(char* value, Slice from, LongHash* hash, LogWriter::Streamed* streamed) {
+  const auto address = reinterpret_cast<uintptr_t>(value);
+  const size_t head = (kCacheLine - address % kCacheLine) % kCacheLine;
+  const size_t lines = (from.size() - head) / kCacheLine * kCacheLine;
+  hash->Add(from.data(), head);
+  std::memcpy(value, from.data(), head);
+  for (size_t at = head; at < head + lines; at += kStreamedPiece) {
+    const size_t bytes = std::min(kStreamedPiece, head + lines - at);
+    hash->Add(from.data() + at, bytes);
+    StreamLines(value + at, from.data() + at, bytes);
+  }
+  const size_t rest = head + lines;
+  hash->Add(from.data() + rest, from.size() - rest);
+  std::memcpy(value + rest, from.data() + rest, from.size() - rest);
+  streamed->begin = reinterpret_cast<uint8_t*>(value) + head;
+  streamed->end = streamed->begin + lines;
+}
+
+}  // namespace
+
+uint64_t LogWriter::WriteEntry(const LogSlot& slot, uint64_t offset, uint64_t sequence, uint64_t flags, const LogUpdate& update,
+                               Streamed* streamed) {
+  BRAIDDB_DCHECK(offset >= slot.offset && offset % 8 == 0 && offset < slot.offset + slot.bytes);
+  auto* const entry = reinterpret_cast<LogEntry*>(slot.segment->data() + offset);
+  const uint64_t seed = slot.segment->entry_seed();
+  if (streamed == nullptr || update.value.size() < kStreamedValue)
+    return offset + WriteEntryAt(entry, seed, sequence, flags, update);
+  char* const value = WriteHead(entry, sequence, flags, update);
+  LongHash hash(entry->ChecksumSeed(seed));
+  hash.Add(update.key.data(), update.key.size());
+  StreamValue(value, update.value, &hash, streamed);
+  entry->checksum = LogEntry::ChecksumOf(hash.Result());
+  return offset + LogEntrySize(update.height, update.key.size(), update.value.size());
+}
+
+// The checksum is computed last, over bytes in the cache. All stores are plain: no reader can reach the entry yet.
+uint64_t LogWriter::WriteEntryAt(LogEntry* entry, uint64_t entry_seed, uint64_t sequence, uint64_t flags,
+                                 const LogUpdate& update) {
+  CopyBytes(WriteHead(entry, sequence, flags, update), update.value);
   entry->checksum = entry->ComputeChecksum(entry_seed);
-  return LogEntrySize(update.height, key_size, value_size);
+  return LogEntrySize(update.height, update.key.size(), update.value.size());
 }
 
 }  // namespace braiddb

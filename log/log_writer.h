@@ -65,8 +65,17 @@ class LogWriter {
   // announced. seq_cst: pairs with Disown (HANDING OVER).
   bool Owns(const LogSlot& slot) const { return segment_.load(std::memory_order_seq_cst) == slot.segment || slot.dedicated; }
 
+  // Lines of an entry that bypassed the caches. They need no Flush.
+  struct Streamed {
+    uint8_t* begin = nullptr;
+    uint8_t* end = nullptr;
+  };
   // Writes one entry at `offset` of the slot's segment, by plain stores without a flush. Returns the offset behind the entry.
-  static uint64_t WriteEntry(const LogSlot& slot, uint64_t offset, uint64_t sequence, uint64_t flags, const LogUpdate& update);
+  // `streamed`: if it is not null, the whole lines of a value of at least kStreamedValue bytes bypass the caches
+  // (Persistence::streams_lines), and *streamed is set. Otherwise *streamed is left unchanged.
+  static uint64_t WriteEntry(const LogSlot& slot, uint64_t offset, uint64_t sequence, uint64_t flags, const LogUpdate& update,
+                             Streamed* streamed = nullptr);
+  static constexpr size_t kStreamedValue = 2048;
   // Writes one entry to DRAM, from where the caller copies it to a segment with this entry_seed. Returns its size.
   static uint64_t WriteEntryAt(LogEntry* entry, uint64_t entry_seed, uint64_t sequence, uint64_t flags, const LogUpdate& update);
 

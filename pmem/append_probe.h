@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "util/check.h"
 
@@ -23,6 +24,20 @@ inline void StreamWords(void* to, const void* from, size_t bytes) {
   auto* const target = static_cast<Word*>(to);
   const auto* const source = static_cast<const Word*>(from);
   for (size_t i = 0; i < bytes / 8; ++i) asm volatile("movnti %1, %0" : "=m"(target[i]) : "r"(source[i]));
+}
+
+// Copies whole cache lines, as StreamWords. `from` may have any alignment. REQUIRES: `to` is aligned to a line, and `bytes` is a
+// multiple of the size of a line.
+inline void StreamLines(void* to, const void* from, size_t bytes) {
+  BRAIDDB_DCHECK(reinterpret_cast<uintptr_t>(to) % 64 == 0 && bytes % 64 == 0);
+  using Word [[gnu::may_alias]] = uint64_t;
+  auto* const target = static_cast<Word*>(to);
+  const auto* const source = static_cast<const char*>(from);
+  for (size_t i = 0; i < bytes / 8; ++i) {
+    uint64_t word;
+    std::memcpy(&word, source + 8 * i, 8);
+    asm volatile("movnti %1, %0" : "=m"(target[i]) : "r"(word));
+  }
 }
 
 // Returns true if a streamed record of one line is durable clearly sooner than a cached one. The first call measures both

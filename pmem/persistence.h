@@ -98,6 +98,9 @@ class Persistence {
   // Returns true if Append bypasses the caches. Then a prefetch of its lines is useless, and the CPU executes later loads while
   // the fence waits. Only in kEmulated, if append_probe.h has found streaming to be faster.
   bool streams() const { return streams_; }
+  // Returns true if the lines of long values should bypass the caches (StreamLines): memory does not load these lines first, and
+  // none of them is flushed. Drain makes them durable.
+  bool streams_lines() const { return path_ == Path::kClwb; }
 
   // Waits until all bytes that the calling thread has flushed are durable. Returns false if they are not (msync failed):
   // error() has the reason, every later Drain fails as well, and the caller must stop writing.

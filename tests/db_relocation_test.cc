@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -192,6 +195,77 @@ TEST_P(DbRelocationTest, SnapshotsAndNewestVersionsAreRight) {
   ASSERT_OK(Compact());
   EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
   ExpectSound();
+}
+
+// Values that bypass the caches, shorter ones, and batches of both, first written and then copied.
+TEST_P(DbRelocationTest, ValuesOfAllSizesAreRight) {
+  options_.segment_size = 1 << 20;
+  Reopen();
+  Random random(301);
+  const auto value = [&random](int i) {
+    return PatternedValue(i, random.OneIn(3) ? random.Range(0, 60'000) : random.Range(1900, 2300));
+  };
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 400; ++i) {
+      if (i % 4 == 0 && i + 3 < 400) {
+        WriteBatch batch;
+        for (int j = i; j < i + 4; ++j) {
+          expected_[NumberedKey(j)] = value(j + round);
+          batch.Put(NumberedKey(j), expected_[NumberedKey(j)]);
+        }
+        ASSERT_OK(db_->Write({}, batch));
+      } else if (random.OneIn(3)) {
+        Put(NumberedKey(i), value(i + round));
+      }
+    }
+    EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+    ASSERT_OK(Compact());
+    EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+  }
+  EXPECT_GT(Relocated(), 0u);
+  ExpectSound();
+}
+
+// Copies are in the regions of their originals. If the older versions of some keys are in one region and their newest ones in
+// another, and for other keys it is the other way round, a relocation of either region's segments leaves a partly filled segment
+// in both.
+TEST_P(DbRelocationTest, EndsIfVersionsOfKeysAreInSeveralRegions) {
+  options_.max_space_amplification = 1.05;
+  options_.space_slack = 400 << 10;  // less than two segments
+  options_.segment_size = 256 << 10;
+  Reopen();
+  constexpr int kKeys = 40;
+  const auto put_all = [&](const std::string& prefix, int value, size_t bytes) {
+    for (int i = 0; i < kKeys; ++i) ASSERT_OK(db_->Put({}, prefix + NumberedKey(i), PatternedValue(i + value, bytes)));
+  };
+  const Snapshot* snapshot = nullptr;
+  // Each phase in a thread, and so in a segment, of its own. Of two threads that begin one after the other, the homes differ. The
+  // sizes make the sparsest segments those of one region, and after their relocation those of the other.
+  const std::vector<std::function<void()>> phases = {[&] { put_all("a", 0, 150); }, [&] { put_all("b", 0, 200); },
+                                                     [&] { put_all("b", 1000, 150); }, [&] { put_all("a", 1000, 200); }};
+  std::vector<std::thread> threads;
+  std::set<uint32_t> homes;
+  std::atomic<size_t> done{0};
+  for (size_t phase = 0; phase < phases.size(); ++phase) {
+    if (phase == 2) snapshot = db_->GetSnapshot();
+    threads.emplace_back([&, phase] {
+      homes.insert(RegionsOf(db_.get())->HomeRegion());
+      phases[phase]();
+      ++done;
+      while (done.load() < phases.size()) std::this_thread::yield();
+    });
+    while (done.load() == phase) std::this_thread::yield();
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_EQ(homes.size(), GetParam());
+  int relocations = 0;
+  SyncPoints::Instance().SetCallback("DBImpl::RelocateSparse:Installed", [&](void*) { ++relocations; });
+  SyncPoints::Instance().Enable();
+  for (int i = 0; i < 3; ++i) ASSERT_OK(Compact());
+  relocations = 0;
+  ASSERT_OK(Compact());
+  EXPECT_EQ(relocations, 0);
+  db_->ReleaseSnapshot(snapshot);
 }
 
 // Views from before the copies were made, also of what is replaced between their steps.

@@ -128,11 +128,30 @@ TEST(PersistenceTest, StreamedWordsAreCopies) {
   EXPECT_EQ(StreamingIsFaster(), faster);
 }
 
+TEST(PersistenceTest, StreamedLinesAreCopies) {
+  alignas(64) uint8_t target[64 + 640 + 64];
+  uint8_t source[640 + 8];
+  for (size_t i = 0; i < sizeof(source); ++i) source[i] = static_cast<uint8_t>(i * 11 + 3);
+  for (const size_t bytes : {0, 64, 128, 640}) {
+    for (size_t shift = 0; shift < 8; ++shift) {
+      std::memset(target, 0xee, sizeof(target));
+      StreamLines(target + 64, source + shift, bytes);
+      EXPECT_EQ(std::memcmp(target + 64, source + shift, bytes), 0) << bytes;
+      EXPECT_EQ(target[63], 0xee);
+      EXPECT_EQ(target[64 + bytes], 0xee);
+    }
+  }
+  EXPECT_EQ(Persistence(PersistMode::kCacheLine, {}).streams_lines(), Persistence::HasClwb());
+  EXPECT_FALSE(Persistence(PersistMode::kEadr, {}).streams_lines());
+  EXPECT_FALSE(Persistence(PersistMode::kPage, {}).streams_lines());
+}
+
 // What is streamed is not in the count of lines: latencies and counts are of lines that are flushed.
 TEST(PersistenceTest, NothingIsStreamedWhereLinesCount) {
   EmulationOptions slow;
   slow.write_latency_ns = 100;
   EXPECT_FALSE(Persistence(PersistMode::kEmulated, slow).streams());
+  EXPECT_FALSE(Persistence(PersistMode::kEmulated, slow).streams_lines());
   EmulationOptions invalidating;
   invalidating.flush_invalidates = true;
   EXPECT_FALSE(Persistence(PersistMode::kEmulated, invalidating).streams());
