@@ -27,8 +27,8 @@ Status LbTree::Put(uint64_t key, uint64_t value) try {
     const LbLeaf leaf = At(at.leaf);
     if (position < 0 && leaf.IsFull()) {
       LockOf(at.leaf)->UnlockUnchanged();
-      bool has_entry = false, changed = false;
-      Status status = Split(at, {key, value}, &has_entry, &changed);
+      bool has_entry = false;
+      Status status = Split(at, {key, value}, &has_entry);
       if (!status.ok() || has_entry) return status;
       continue;
     }
@@ -41,27 +41,27 @@ Status LbTree::Put(uint64_t key, uint64_t value) try {
   return NoMemory();
 }
 
-Status LbTree::Update(uint64_t key, uint64_t value) {
+Status LbTree::LockEntry(uint64_t key, LbInnerNodes::LeafAt* at, int* position) const {
   if (persistence()->failed()) return persistence()->error();
+  *at = LockLeaf(key, position);
+  if (*position >= 0) return Status::OK();
+  LockOf(at->leaf)->UnlockUnchanged();
+  return Status::NotFound("no such key");
+}
+
+Status LbTree::Update(uint64_t key, uint64_t value) {
+  LbInnerNodes::LeafAt at;
   int position = -1;
-  const LbInnerNodes::LeafAt at = LockLeaf(key, &position);
-  if (position < 0) {
-    LockOf(at.leaf)->UnlockUnchanged();
-    return Status::NotFound("no such key");
-  }
+  if (Status status = LockEntry(key, &at, &position); !status.ok()) return status;
   const bool durable = At(at.leaf).Update(persistence(), static_cast<uint32_t>(position), value);
   LockOf(at.leaf)->Unlock();
   return durable ? Status::OK() : persistence()->error();
 }
 
 Status LbTree::Remove(uint64_t key) try {
-  if (persistence()->failed()) return persistence()->error();
+  LbInnerNodes::LeafAt at;
   int position = -1;
-  const LbInnerNodes::LeafAt at = LockLeaf(key, &position);
-  if (position < 0) {
-    LockOf(at.leaf)->UnlockUnchanged();
-    return Status::NotFound("no such key");
-  }
+  if (Status status = LockEntry(key, &at, &position); !status.ok()) return status;
   const LbLeaf leaf = At(at.leaf);
   const bool durable = leaf.Remove(persistence(), static_cast<uint32_t>(position));
   const bool is_empty = leaf.Count() == 0;
@@ -75,7 +75,7 @@ Status LbTree::Remove(uint64_t key) try {
 // ---- Splits
 
 // The new leaf is allocated before the locks are taken, because an allocation may add a segment.
-Status LbTree::Split(const LbInnerNodes::LeafAt& at, const LbEntry& entry, bool* has_entry, bool* changed) {
+Status LbTree::Split(const LbInnerNodes::LeafAt& at, const LbEntry& entry, bool* has_entry) {
   PmPtr right;
   Status status = space_.Allocate(&right);
   if (!status.ok()) return status;
@@ -86,8 +86,7 @@ Status LbTree::Split(const LbInnerNodes::LeafAt& at, const LbEntry& entry, bool*
     space_.Free(right);
     throw;
   }
-  *changed = parent == nullptr;
-  if (*changed) {
+  if (parent == nullptr) {  // the leaf has changed
     space_.Free(right);
     return Status::OK();
   }

@@ -57,7 +57,7 @@ class LbInnerNodes {
 
   struct LeafAt {
     PmPtr leaf;
-    uint64_t version;  // of the leaf's lock, when the leaf was that of the key
+    uint64_t version = 0;  // of the leaf's lock, when the leaf was that of the key
   };
   // The leaf of the key. Prefetches it.
   LeafAt Find(uint64_t key) const;

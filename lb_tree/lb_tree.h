@@ -118,10 +118,12 @@ class LbTree {
 
   // Takes the lock of the key's leaf. *position: that of the key, -1 if it is missing.
   LbInnerNodes::LeafAt LockLeaf(uint64_t key, int* position) const;
+  // The same for a key that is there. Otherwise NotFound, or the error of a failed persist, without the lock.
+  Status LockEntry(uint64_t key, LbInnerNodes::LeafAt* at, int* position) const;
   VersionLock* LockOf(PmPtr leaf) const { return locks_->Of(leaf); }
-  // Splits the leaf, with the new entry in the new leaf if it belongs there. *has_entry: it does. *changed: the leaf has changed
-  // since `at`, and nothing was done.
-  Status Split(const LbInnerNodes::LeafAt& at, const LbEntry& entry, bool* has_entry, bool* changed);
+  // Splits the leaf, with the new entry in the new leaf if it belongs there. *has_entry: it does. If the leaf has changed since
+  // `at`, nothing is done.
+  Status Split(const LbInnerNodes::LeafAt& at, const LbEntry& entry, bool* has_entry);
   Status SplitLocked(PmPtr leaf, PmPtr right, const LbEntry& entry, uint64_t* low, bool* has_entry);
   Status RemoveEmptyLeaf(uint64_t key);
   // Replaces the link of the leaf `left`, or that of the root if it is null, durably. False: a persist failed.
