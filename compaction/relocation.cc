@@ -50,17 +50,12 @@ class Copier {
   // copy segments are shared by all families.
   Status Run(const std::vector<Segment*>& from) {
     for (Segment* segment : from) FindLive(segment);
-    std::vector<std::vector<Copied>> versions(live_.size());
     for (uint32_t family = 0; family < live_.size(); ++family) {
       if (live_[family].empty()) continue;
       SortEntries(*job_.families[family].order, live_[family].begin(), live_[family].end());
       versions_.clear();
       if (Status status = FindVersions(job_.families[family], live_[family]); !status.ok()) return status;
-      versions[family].swap(versions_);
-    }
-    if (!FreesSegments(from.size(), versions)) return Status::OK();
-    for (uint32_t family = 0; family < live_.size(); ++family) {
-      if (Status status = Write(family, versions[family]); !status.ok()) return status;
+      if (Status status = Write(family, versions_); !status.ok()) return status;
     }
     return result_.tables.empty() ? Status::OK() : Persist();
   }
@@ -95,16 +90,6 @@ class Copier {
     if (is_known && reader.end() == segment->sealed_bytes()) return;
     for (size_t family = 0; family < live_.size(); ++family) live_[family].resize(before[family]);
     segment->stays.store(true, std::memory_order_relaxed);
-  }
-
-  // The copies leave one partly filled segment in each of their regions. Versions that must be copied too may be in regions where
-  // no sparse segment is. Relocations end only because each one leaves fewer segments that are not filled.
-  bool FreesSegments(size_t from, const std::vector<std::vector<Copied>>& versions) const {
-    std::vector<bool> has_copies(writers_.size());
-    for (const std::vector<Copied>& of_family : versions) {
-      for (const Copied& version : of_family) has_copies[job_.regions->Find(version.from).region()] = true;
-    }
-    return from > static_cast<size_t>(std::ranges::count(has_copies, true));
   }
 
   bool Stopped(size_t turn) const {

@@ -69,8 +69,7 @@ struct Copied {
 //        version of a key is the newest below all other tables, and a get may stop there. Merging the table replaces the
 //        originals.
 // STEPS  1 Find the live entries of the segments.
-//        2 Find the newer versions of their keys in the last level. End here, without a table, if the copies would leave as many
-//          partly filled segments, one in each of their regions, as there are segments in `from`.
+//        2 Find the newer versions of their keys in the last level.
 //        3 Write the copies in key order, each in its original's region.
 //        4 Link the copies into tables.
 //        5 Flush all copies, one fence.

@@ -32,6 +32,7 @@
 #include "db/event_queue.h"
 #include "db/family.h"
 #include "db/merge_context.h"
+#include "db/relocation_progress.h"
 #include "db/snapshot_list.h"
 #include "db/thread_state.h"
 #include "db/write_pace.h"
@@ -694,6 +695,8 @@ class DBImpl final : public DB {
   Status RelocateAll();
   // Live entries with smaller numbers may be copied now; 0: no entry may. REQUIRES: compaction_mutex_
   uint64_t BoundaryOfCopies();
+  // Returns false if relocations have gained nothing for a while. Counts the one that begins. REQUIRES: compaction_mutex_
+  bool RelocationsGain();
   // Steps 2 to 5 of relocate.cc. After an error that is not fatal the copies are discarded.
   Status PublishCopies(Relocation* made);
 
@@ -1004,8 +1007,9 @@ class DBImpl final : public DB {
   bool closed_ = true;  // false from the start of the background threads to the close
   Status close_status_;
 
-  std::shared_ptr<MovedSegments> moved_;  // originals of the last relocation; null if all are released; compaction_mutex_
-  std::atomic<bool> moved_waits_{false};  // whether moved_ is set; checked at intervals
+  std::shared_ptr<MovedSegments> moved_;    // originals of the last relocation; null if all are released; compaction_mutex_
+  RelocationProgress relocation_progress_;  // compaction_mutex_
+  std::atomic<bool> moved_waits_{false};    // whether moved_ is set; checked at intervals
   // By family: keys whose operands wait to be collapsed. compaction_mutex_
   std::map<uint32_t, std::vector<std::string>> operand_keys_;
   std::vector<bool> purged_families_;       // by id: families whose entries are being marked dead; empty: none. compaction_mutex_

@@ -56,7 +56,7 @@ Status DBImpl::RelocateSparse(bool* relocated, bool urgent) try {
   const SpaceLimits limits{urgent ? 1.0 : options_.max_space_amplification, urgent ? 0 : slack, boundary, dram_.most_relocated,
                            !options_.index_unified_logging};
   std::vector<Segment*> sparse = ChooseSparseSegments(*segments_, limits);
-  if (sparse.empty()) return Status::OK();
+  if (sparse.empty() || (!urgent && !RelocationsGain())) return Status::OK();
   const PinnedView pinned(this);
   Relocation relocation;
   std::vector<RelocationJob::Family> families;
@@ -91,6 +91,18 @@ Status DBImpl::RelocateSparse(bool* relocated, bool urgent) try {
 } catch (const std::bad_alloc&) {
   Settle(Work::kInstall, NoMemory());  // the MANIFEST may list the table although the view does not have it
   return NoMemory();
+}
+
+bool DBImpl::RelocationsGain() {
+  uint64_t garbage = 0;
+  segments_->ForEachLog([&garbage](const Segment* segment) {
+    if (segment->state() != SegmentState::kSealed) return;
+    const uint64_t live = segment->sealed_bytes() - std::min(segment->sealed_bytes(), segment->dead_bytes.load());
+    garbage += segment->capacity() - live;
+  });
+  uint64_t written = 0;
+  threads_.ForEach([&written](const ThreadState& thread) { written += thread.log_bytes.value(); });
+  return relocation_progress_.MayBegin(garbage, written, options_.segment_size);
 }
 
 uint64_t DBImpl::BoundaryOfCopies() {

@@ -91,8 +91,9 @@ Status LbTree::Split(const LbInnerNodes::LeafAt& at, const LbEntry& entry, bool*
     return Status::OK();
   }
   uint64_t low = 0;
-  status = SplitLocked(at.leaf, right, entry, &low, has_entry);
-  if (status.ok()) {
+  bool is_split = false;
+  status = SplitLocked(at.leaf, right, entry, &low, has_entry, &is_split);
+  if (is_split) {  // also after a failed persist: readers go on
     // Before the leaf is unlocked: until then, threads that need the new leaf wait for the leaf's lock.
     LbInnerNodes::AddChild(parent, entry.key, low, right);
     splits_.fetch_add(1, std::memory_order_relaxed);
@@ -109,7 +110,7 @@ Status LbTree::Split(const LbInnerNodes::LeafAt& at, const LbEntry& entry, bool*
 // CRASH  Before 2 the new leaf is a free block, and what step 1 stored into the leaf does not count. After 2 the split is done.
 // COST   Two fences; the used lines of the new leaf, and two lines and one for each further block of the leaf.
 // If the key is larger than all others of the last leaf, keys probably arrive in order: the leaf stays full.
-Status LbTree::SplitLocked(PmPtr place, PmPtr right, const LbEntry& entry, uint64_t* low, bool* has_entry) {
+Status LbTree::SplitLocked(PmPtr place, PmPtr right, const LbEntry& entry, uint64_t* low, bool* has_entry, bool* is_split) {
   const LbLeaf leaf = At(place);
   LbEntry entries[LbLeaf::kMaxEntries + 1];
   uint8_t positions[LbLeaf::kMaxEntries];
@@ -133,6 +134,7 @@ Status LbTree::SplitLocked(PmPtr place, PmPtr right, const LbEntry& entry, uint6
   leaf.PrepareSplit(persistence(), kept, LinkFrom(place, right));
   // ORDER: the new leaf, the other link and the other bitmaps before the word that switches to them. [CC-72]
   if (!BRAIDDB_MUTANT("lb-split-not-fenced") && !persistence()->Drain()) return persistence()->error();
+  *is_split = true;
   return leaf.CommitSplit(persistence(), kept[0]) ? Status::OK() : persistence()->error();
 }
 

@@ -61,7 +61,8 @@ class LbInnerNodes {
   };
   // The leaf of the key. Prefetches it.
   LeafAt Find(uint64_t key) const;
-  // The same with the leaf's range [low, high). `before`: of the last leaf whose range begins before the key.
+  // The same with a range [low, high) that is the leaf's, or a part of it if a neighbor is removed meanwhile. `before`: of the
+  // last leaf whose range begins before the key.
   struct Range : LeafAt {
     uint64_t low = 0, high = 0;
     bool is_first = true, is_last = true;  // there is no smaller, or no larger leaf; then low or high has no meaning

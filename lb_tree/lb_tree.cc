@@ -140,7 +140,20 @@ void LbTree::CopyRange(uint64_t key, bool before, LeafCopy* copy) const {
     copy->is_last = range.is_last;
     break;
   }
+  std::erase_if(copy->entries, [copy](const LbEntry& entry) {
+    return (!copy->is_first && entry.key < copy->low) || (!copy->is_last && entry.key >= copy->high);
+  });
   std::sort(copy->entries.begin(), copy->entries.end(), [](const LbEntry& a, const LbEntry& b) { return a.key < b.key; });
+}
+
+void LbTree::CopyLeafFrom(uint64_t key, LeafCopy* copy) const {
+  CopyRange(key, false, copy);
+  std::erase_if(copy->entries, [key](const LbEntry& entry) { return entry.key < key; });
+}
+
+void LbTree::CopyLeafBefore(uint64_t key, LeafCopy* copy) const {
+  CopyRange(key, true, copy);
+  std::erase_if(copy->entries, [key](const LbEntry& entry) { return entry.key >= key; });
 }
 
 LbTree::Stats LbTree::GetStats() const {

@@ -79,18 +79,22 @@ class LbTree {
   // Returns true and sets *value if the tree has the key.
   bool Get(uint64_t key, uint64_t* value) const;
 
-  // Copies a leaf's entries, in order, as of one moment.
+  // A copy of a leaf's entries, in order, as of one moment. The leaf's range is at least [low, high), and keys outside of it are
+  // not copied: if a neighbor is removed meanwhile, the leaf gets the neighbor's range too.
   struct LeafCopy {
     std::vector<LbEntry> entries;
-    uint64_t low = 0;  // the range of the leaf is [low, high)
+    uint64_t low = 0;
     uint64_t high = 0;
     bool is_first = false;  // the range has no lower end
     bool is_last = false;   // the range has no upper end
   };
-  // The leaf whose range contains the key. A scan goes on with CopyLeaf(high).
+  // Copies the leaf whose range contains the key.
   void CopyLeaf(uint64_t key, LeafCopy* copy) const { CopyRange(key, false, copy); }
-  // The last leaf whose range begins before the key. A scan backwards goes on with CopyLeafBefore(low).
-  void CopyLeafBefore(uint64_t key, LeafCopy* copy) const { CopyRange(key, true, copy); }
+  // The same without smaller keys. A scan goes on with CopyLeafFrom(high).
+  void CopyLeafFrom(uint64_t key, LeafCopy* copy) const;
+  // Copies the last leaf whose range begins before the key, without the key and larger ones. A scan backwards goes on with
+  // CopyLeafBefore(low).
+  void CopyLeafBefore(uint64_t key, LeafCopy* copy) const;
 
   struct Stats {
     LbInnerNodes::Stats inner;
@@ -124,7 +128,7 @@ class LbTree {
   // Splits the leaf, with the new entry in the new leaf if it belongs there. *has_entry: it does. If the leaf has changed since
   // `at`, nothing is done.
   Status Split(const LbInnerNodes::LeafAt& at, const LbEntry& entry, bool* has_entry);
-  Status SplitLocked(PmPtr leaf, PmPtr right, const LbEntry& entry, uint64_t* low, bool* has_entry);
+  Status SplitLocked(PmPtr leaf, PmPtr right, const LbEntry& entry, uint64_t* low, bool* has_entry, bool* is_split);
   Status RemoveEmptyLeaf(uint64_t key);
   // Replaces the link of the leaf `left`, or that of the root if it is null, durably. False: a persist failed.
   [[nodiscard]] bool Relink(PmPtr left, PmPtr to);

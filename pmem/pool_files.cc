@@ -127,7 +127,8 @@ Status PoolFiles::ReadRoot() {
 Status PoolFiles::ListSegments(std::vector<ListedSegment>* segments) const {
   segments->clear();
   ObjectId link = root_.directory;
-  for (uint64_t number = 0; link.offset != 0 && link.pool == identity_; ++number) {
+  for (uint64_t number = 0; link.offset != 0; ++number) {
+    if (link.pool != identity_) return Damaged("a link to a block of its segment directory");
     DirectoryBlock block;
     const uint64_t place = AlignToLine(link.offset);
     if (Status status = Read(place, sizeof(block), &block); !status.ok()) return status;
@@ -138,6 +139,15 @@ Status PoolFiles::ListSegments(std::vector<ListedSegment>* segments) const {
       if (Status status = ReadDescriptor(at, block.descriptors[i], segments); !status.ok()) return status;
     }
     link = block.next;
+    if (Status status = ReadLink(place + offsetof(DirectoryBlock, next), &link); !status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+// The two words of a link that is just being stored may not fit each other. The link is read again then.
+Status PoolFiles::ReadLink(uint64_t place, ObjectId* link) const {
+  for (int i = 0; i < kTries && link->offset != 0 && link->pool != identity_; ++i) {
+    if (Status status = Read(place, sizeof(*link), link); !status.ok()) return status;
   }
   return Status::OK();
 }

@@ -65,6 +65,8 @@ class PoolFiles {
   // Reads a range as if the parts of the list were one file.
   Status ReadParts(const PartList& list, uint64_t offset, uint64_t bytes, void* to) const;
   Status ReadPart(size_t part, uint64_t offset, uint64_t bytes, uint8_t* to) const;
+  // Reads a link to a block of the directory again while it is being stored. *link: as read with its block.
+  Status ReadLink(uint64_t place, ObjectId* link) const;
   // Appends the segment of a descriptor at `place` to *segments if it is in use. `descriptor`: as read with its block.
   Status ReadDescriptor(uint64_t place, SegmentDescriptor descriptor, std::vector<ListedSegment>* segments) const;
 

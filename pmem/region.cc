@@ -470,7 +470,7 @@ Status Region::Extend(uint64_t step) {
   // release: pairs with the acquire in reserved_bytes(); the part is mapped.
   reserved_bytes_.store(begin + step, std::memory_order_release);
   // AddPart has filled the holes of the small first part, so it can have huge pages.
-  if (begin == kSmallPartBytes && persistence()->mode() == PersistMode::kEmulated) CollapseHugePages(base(), begin);
+  if (begin == kSmallPartBytes && persistence()->mode() == PersistMode::kEmulated) (void)CollapseHugePages(base(), begin);
   if (Status status = files_->CommitPart(); !status.ok()) Log(Name() + ": part list not written yet: " + status.ToString());
   Log(Name() + " grew by " + std::to_string(step) + " to " + std::to_string(begin + step) + " bytes");
   return Status::OK();

@@ -702,7 +702,7 @@ void SegmentAllocator::Impl::PrepareSpares(uint32_t region, uint32_t count) {
     // In memory, blocks that are taken again are small pages; those of a new part are huge (Region::PartFill).
     const bool is_in_memory = home.region->persistence()->mode() == PersistMode::kEmulated;
     if (segment->has_small_pages_.exchange(false, std::memory_order_relaxed) && is_in_memory)
-      CollapseHugePages(segment->data_, segment->capacity());
+      (void)CollapseHugePages(segment->data_, segment->capacity());  // small pages do as well
   }
 }
 

@@ -81,6 +81,27 @@ class Gate {
 
 thread_local bool Gate::t_stops = false;
 
+// Tells when a thread that says so has passed a point. On a busy machine it may take long to get there.
+class Watch {
+ public:
+  explicit Watch(const char* point) {
+    SyncPoints::Instance().SetCallback(point, [this](void*) {
+      if (t_is_watched) is_passed_.store(true, kRelease);
+    });
+    SyncPoints::Instance().Enable();
+  }
+  static void WatchThisThread() { t_is_watched = true; }
+  bool WaitPassed() const {
+    return WaitUntil([this] { return is_passed_.load(kAcquire); });
+  }
+
+ private:
+  static thread_local bool t_is_watched;
+  std::atomic<bool> is_passed_{false};
+};
+
+thread_local bool Watch::t_is_watched = false;
+
 constexpr char kDurable[] = "DBImpl::AppendAndPublish:Durable";  // nothing is visible yet
 
 // What a thread does, and whether it is done.
@@ -186,7 +207,12 @@ TEST_P(DbSeveralKeysTest, ReadOfALaterBatchIsBehindTheBatchesBeforeIt) {
     WriteBatchOf(db_.get(), {"x", "y"}, "first");
   });
   gate.WaitReached();
-  Call second([&] { WriteBatchOf(db_.get(), {"x", "z"}, "second"); });
+  const Watch watch("DBImpl::WaitBarriers");  // by then the second batch is in the memtable
+  Call second([&] {
+    Watch::WatchThisThread();
+    WriteBatchOf(db_.get(), {"x", "z"}, "second");
+  });
+  ASSERT_TRUE(watch.WaitPassed());
   EXPECT_FALSE(second.IsDoneAfter(milliseconds(20)));
   std::string z, y;
   uint64_t sequence = 0;
@@ -213,7 +239,12 @@ TEST_P(DbSeveralKeysTest, PutIsBehindTheSnapshotsBeforeIt) {
   });
   gate.WaitReached();
   std::vector<std::string> values;
-  Call read([&] { db_->MultiGet({}, {"x", "y"}, &values); });
+  const Watch watch("DBImpl::ForEachLiving");  // by then the snapshot has its number
+  Call read([&] {
+    Watch::WatchThisThread();
+    db_->MultiGet({}, {"x", "y"}, &values);
+  });
+  ASSERT_TRUE(watch.WaitPassed());
   EXPECT_FALSE(read.IsDoneAfter(milliseconds(20)));
   Call second([&] { ASSERT_OK(db_->Put({}, "y", "second")); });
   EXPECT_FALSE(second.IsDoneAfter(milliseconds(50)));

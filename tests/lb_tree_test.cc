@@ -299,5 +299,61 @@ TEST(LbTreeOpenTest, LeavesBeginAtUnitsOfTheMedium) {
   }
 }
 
+// ---- Scans beside removals, and persists that fail
+
+TEST(LbTreeScanTest, ALeafThatIsRemovedMeanwhileRepeatsNothing) {
+  const LbTreeStore store(1, 256);
+  for (uint64_t key = 10; key <= 1000; key += 10) ASSERT_OK(store.tree()->Put(key, key));
+  LbTree::LeafCopy copy, next;
+  store.tree()->CopyLeaf(0, &copy);
+  const uint64_t high = copy.high;
+  store.tree()->CopyLeafFrom(high, &next);
+  const uint64_t end = next.high;
+  for (const LbEntry& entry : next.entries) ASSERT_OK(store.tree()->Remove(entry.key));
+  store.tree()->CopyLeafFrom(high, &next);  // the first leaf has the range now
+  EXPECT_TRUE(next.entries.empty());
+  EXPECT_EQ(next.high, end);
+
+  store.tree()->CopyLeaf(UINT64_MAX, &copy);
+  const uint64_t low = copy.low;
+  for (const LbEntry& entry : copy.entries) ASSERT_OK(store.tree()->Remove(entry.key));
+  ASSERT_OK(store.tree()->Put(low + 5, 1));
+  store.tree()->CopyLeafBefore(low, &copy);
+  ASSERT_FALSE(copy.entries.empty());
+  EXPECT_LT(copy.entries.back().key, low);
+}
+
+// The syncs fail from drain number `at` on.
+struct FailingDrain : PersistObserver {
+  FailingDrain(Persistence* which, int at) : persistence(which), left(at) {}
+  void OnFlush(const void*, size_t) override {}
+  void OnDrain() override {
+    if (left-- == 0) persistence->FailSyncsForTest();
+  }
+  Persistence* persistence;
+  int left;
+};
+
+// Readers go on after a failed persist, and find what was acknowledged.
+TEST(LbTreeFailureTest, AFailedSplitHidesNothing) {
+  for (int at = 0; at < 3; ++at) {
+    SCOPED_TRACE(at);
+    const LbTreeStore store(1, 256, true, 256ull << 20, PersistMode::kPage);
+    for (uint64_t key = 10; key <= 140; key += 10) ASSERT_OK(store.tree()->Put(key, key + 1));
+    ASSERT_EQ(store.tree()->GetStats().splits, 0u);
+    Persistence* const persistence = store.regions()->persistence();
+    FailingDrain failing(persistence, at);
+    persistence->SetObserver(&failing);
+    const Status status = store.tree()->Put(35, 1);
+    persistence->SetObserver(nullptr);
+    EXPECT_TRUE(at == 2 || status.IsIOError()) << status.ToString();
+    for (uint64_t key = 10; key <= 140; key += 10) {
+      uint64_t value = 0;
+      EXPECT_TRUE(store.tree()->Get(key, &value)) << key;
+      EXPECT_EQ(value, key + 1);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace braiddb::test

@@ -89,6 +89,25 @@ TEST_F(PoolFilesTest, WhatLiesBehindAllPartsIsDamage) {
   }
 }
 
+// A list of segments that ends too early would look like a smaller database.
+TEST_F(PoolFilesTest, ADamagedLinkOfTheDirectoryIsDamage) {
+  Allocate();
+  ASSERT_TRUE(files_.Open().ok());
+  std::vector<ListedSegment> listed;
+  ASSERT_TRUE(files_.ListSegments(&listed).ok());
+  ASSERT_FALSE(listed.empty());
+  const ObjectId directory = files_.root().directory;
+  const uint64_t place = AlignToLine(directory.offset) + offsetof(DirectoryBlock, next);
+  for (const ObjectId& link : {ObjectId{directory.pool ^ 1, 4096}, ObjectId{directory.pool, 4096}, ObjectId{0, 4096}}) {
+    std::fstream part(files_.directory() + "/000000.pmem", std::ios::in | std::ios::out | std::ios::binary);
+    part.seekp(static_cast<std::streamoff>(place));
+    part.write(reinterpret_cast<const char*>(&link), sizeof(link));
+    ASSERT_TRUE(part.flush().good());
+    const Status status = files_.ListSegments(&listed);
+    EXPECT_TRUE(status.IsCorruption()) << status.ToString();
+  }
+}
+
 // A list may promise more than its files have: no memory is taken for that.
 TEST_F(PoolFilesTest, MemoryIsTakenForWhatTheFilesHave) {
   ASSERT_TRUE(files_.Open().ok());

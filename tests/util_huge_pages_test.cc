@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,19 @@ TEST_F(HugePagesTest, AFileIsFilledWithZeros) {
   EXPECT_LE(AllocatedBytes(fd), 3 * kHugePage);
   EXPECT_EQ(posix_fallocate(fd, 0, 3 * kHugePage), 0);
   EXPECT_EQ(AllocatedBytes(fd), 3 * kHugePage);
+  close(fd);
+}
+
+TEST_F(HugePagesTest, ACollapseTakesAnyAddress) {
+  if (!HasHugePages()) GTEST_SKIP() << "no huge pages here";
+  const int fd = Open("file");
+  ASSERT_EQ(posix_fallocate(fd, 0, 3 * kHugePage), 0);
+  void* const file = mmap(nullptr, 3 * kHugePage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ASSERT_NE(file, MAP_FAILED);
+  std::memset(file, 7, 3 * kHugePage);
+  EXPECT_EQ(CollapseHugePages(static_cast<char*>(file) + 64, 3 * kHugePage - 64), 0);
+  EXPECT_EQ(static_cast<char*>(file)[3 * kHugePage - 1], 7);
+  munmap(file, 3 * kHugePage);
   close(fd);
 }
 

@@ -34,7 +34,13 @@ int PopulatePages(void* address, size_t bytes) {
   return 0;
 }
 
-void CollapseHugePages(void* address, size_t bytes) { (void)madvise(address, bytes, kCollapse); }
+int CollapseHugePages(void* address, size_t bytes) {
+  // madvise accepts only addresses of pages.
+  const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(address) & ~(page - 1);
+  const size_t length = reinterpret_cast<uintptr_t>(address) + bytes - begin;
+  return madvise(reinterpret_cast<void*>(begin), length, kCollapse) == 0 ? 0 : errno;
+}
 
 // WHY A PAGE IS WRITTEN FIRST  A range without any page is not collapsed. In a range with one page, the holes around it are
 //   zeroed in place. The page is written by pwrite, which returns an error if the file system is full; a store to the mapping

@@ -16,7 +16,8 @@ void AdviseHugePages(void* address, size_t bytes);
 int PopulatePages(void* address, size_t bytes);
 
 // Moves shared memory (a mapped tmpfs file) with its contents to huge pages. They remain for the file's life. Linux 6.1 or later.
-void CollapseHugePages(void* address, size_t bytes);
+// Returns 0 or the error number. The address need not be that of a page.
+int CollapseHugePages(void* address, size_t bytes);
 
 // Extends a new, empty tmpfs file to `bytes`, a multiple of 2 MiB, with zeroed huge pages. This is cheaper than collapsing small
 // pages, which are copied. A range that the system refuses stays a hole, except for one page in each tried 2 MiB.

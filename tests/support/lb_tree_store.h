@@ -18,12 +18,13 @@ namespace braiddb::test {
 struct LbTreeStore {
   static constexpr uint64_t kSegmentSize = 256ull << 10;
 
-  LbTreeStore(uint32_t region_count, uint32_t leaf_bytes, bool move_entries = true, uint64_t max_region_size = 256ull << 20)
+  LbTreeStore(uint32_t region_count, uint32_t leaf_bytes, bool move_entries = true, uint64_t max_region_size = 256ull << 20,
+              PersistMode mode = PersistMode::kEmulated)
       : move_entries_(move_entries) {
     options_.database_path = directory_.File("db");
     options_.regions = region_count;
     options_.max_region_size = max_region_size;
-    options_.persist_mode = PersistMode::kEmulated;
+    options_.persist_mode = mode;
     std::filesystem::create_directories(options_.database_path);
     EXPECT_OK(Store::Open(options_, kSegmentSize, &store_));
     EXPECT_OK(LbTree::Create(regions(), segments(), leaf_bytes));
@@ -58,7 +59,7 @@ struct LbTreeStore {
   std::vector<LbEntry> Forward() const {
     std::vector<LbEntry> all;
     LbTree::LeafCopy copy;
-    for (tree()->CopyLeaf(0, &copy);; tree()->CopyLeaf(copy.high, &copy)) {
+    for (tree()->CopyLeaf(0, &copy);; tree()->CopyLeafFrom(copy.high, &copy)) {
       all.insert(all.end(), copy.entries.begin(), copy.entries.end());
       if (copy.is_last) return all;
     }
