@@ -17,7 +17,7 @@ class RelocationProgress {
   bool MayBegin(uint64_t garbage, uint64_t written, uint64_t segment) {
     const bool writes = written - written_ >= 2 * segment;  // they make garbage, too
     if (is_over_ && !writes && garbage < garbage_ + segment && garbage_ < garbage + segment) return false;
-    if (rounds_ == kRounds && !is_over_ && !writes && garbage + segment > garbage_) {
+    if (rounds_ == kRounds && !is_over_ && !writes && garbage + segment / 16 > garbage_) {
       is_over_ = true;
       garbage_ = garbage;
       written_ = written;
@@ -33,7 +33,7 @@ class RelocationProgress {
   }
 
  private:
-  static constexpr uint32_t kRounds = 16;
+  static constexpr uint32_t kRounds = 32;
 
   uint64_t garbage_ = 0;  // at the first of the relocations that are counted, or when they ended; written_ likewise
   uint64_t written_ = 0;
