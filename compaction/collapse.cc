@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "braiddb/db.h"
+#include "compaction/operand_combiner.h"
 #include "log/log_reader.h"
 #include "log/operands.h"
 
@@ -12,10 +13,12 @@ namespace {
 
 class Collapser {
  public:
-  Collapser(const RelocationJob& job, uint32_t family, const MergeOperator& merge, const RangeTombstones* ranges)
+  Collapser(const RelocationJob& job, uint32_t family, const MergeOperator& merge, const RangeTombstones* ranges,
+            const VersionFilter& snapshots)
       : job_(job),
         order_(*job.families[family].order),
         merge_(merge),
+        combiner_(merge, snapshots),
         ranges_(ranges),
         cursor_(job.families[family].last_level->NewCursor()) {}
 
@@ -25,7 +28,8 @@ class Collapser {
     std::string value;
     std::reverse(operands_.begin(), operands_.end());
     const Slice existing = base_ == nullptr ? Slice() : base_->value();
-    if (!FullMerge(merge_, newest_->key(), base_ == nullptr ? nullptr : &existing, operands_, &value).ok()) return 0;
+    const std::span<const Slice> operands = combiner_.Combine(newest_->key(), operands_);
+    if (!FullMerge(merge_, newest_->key(), base_ == nullptr ? nullptr : &existing, operands, &value).ok()) return 0;
     if (value.size() > kMaxValueSize) return 0;
     values_.push_back(std::move(value));
     puts_.push_back({newest_, EntryType::kPut, values_.back()});
@@ -60,7 +64,7 @@ class Collapser {
         break;
       }
       if (newest_ == nullptr) newest_ = entry;
-      operands_.push_back(entry->value());
+      operands_.push_back(entry);
     }
     return newest_ != nullptr && !job_.regions->damage_seen();
   }
@@ -75,11 +79,12 @@ class Collapser {
   const RelocationJob& job_;
   const KeyOrder& order_;
   const MergeOperator& merge_;
+  OperandCombiner combiner_;
   const RangeTombstones* const ranges_;
   const std::unique_ptr<EntryCursor> cursor_;
   const LogEntry* newest_ = nullptr;  // of one key
   const LogEntry* base_ = nullptr;    // the put that the operands are applied to; null: none
-  std::vector<Slice> operands_;
+  std::vector<const LogEntry*> operands_;
   std::deque<std::string> values_;
   std::vector<Copied> puts_;  // in descending key order until puts() is called
 };
@@ -87,8 +92,8 @@ class Collapser {
 }  // namespace
 
 Status CollapseKeys(const RelocationJob& job, uint32_t family, const MergeOperator& merge, const RangeTombstones* ranges,
-                    uint64_t most_bytes, std::vector<std::string>* keys, Relocation* result) try {
-  Collapser collapser(job, family, merge, ranges);
+                    const VersionFilter& snapshots, uint64_t most_bytes, std::vector<std::string>* keys, Relocation* result) try {
+  Collapser collapser(job, family, merge, ranges, snapshots);
   for (uint64_t bytes = 0; !keys->empty() && bytes < most_bytes; keys->pop_back()) {
     if (job.stop != nullptr && job.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
     bytes += collapser.Add(keys->back());

@@ -7,13 +7,14 @@
 #include "braiddb/merge_operator.h"
 #include "braiddb/status.h"
 #include "compaction/relocation.h"
+#include "compaction/version_filter.h"
 #include "index/range_tombstones.h"
 
 namespace braiddb {
 
 // GOAL   No key keeps many operands in the last level. The merge that follows drops the versions below the put.
 // STEPS  1 Collect each key's operands, down to the version that they are applied to.
-//        2 Call the merge operator.
+//        2 Combine adjacent operands by partial merges (operand_combiner.h). Apply the results by a full merge.
 //        3 Write a put with the result and with the sequence number of the newest operand. It is written as a relocated copy of
 //          that operand (relocation.h, steps 3 to 5).
 //        4 The next merge replaces the operand by the put, and drops the older versions that no reader or snapshot can see.
@@ -28,7 +29,8 @@ namespace braiddb {
 // has no table if no key was collapsed. Errors: as CopyLiveEntries. After an error the processed keys are removed too, and the
 // database is unchanged.
 // `ranges`: range tombstones of the family, or null. Operands are not applied across a range tombstone.
+// `snapshots`: the snapshots that exist. Operands on two sides of a snapshot are not combined.
 Status CollapseKeys(const RelocationJob& job, uint32_t family, const MergeOperator& merge, const RangeTombstones* ranges,
-                    uint64_t most_bytes, std::vector<std::string>* keys, Relocation* result);
+                    const VersionFilter& snapshots, uint64_t most_bytes, std::vector<std::string>* keys, Relocation* result);
 
 }  // namespace braiddb

@@ -64,8 +64,9 @@ Status DBImpl::CollapseFamily(const Family& family, std::vector<std::string>* ke
   Relocation relocation;
   const std::shared_ptr<const RangeTombstones> ranges = RangesOf(family);
   const RelocationJob job{regions_.get(), segments_.get(), std::move(families), &stopping_};
-  Status status =
-      CollapseKeys(job, family.id, *family.options.merge_operator, ranges.get(), dram_.most_relocated, keys, &relocation);
+  const VersionFilter snapshots(snapshots_.Copy());
+  Status status = CollapseKeys(job, family.id, *family.options.merge_operator, ranges.get(), snapshots, dram_.most_relocated,
+                               keys, &relocation);
   counters_.flushed_lines.fetch_add(relocation.flushed_lines, std::memory_order_relaxed);
   if (!status.ok() || relocation.tables.empty()) return status;
   status = PublishCopies(&relocation);

@@ -161,7 +161,10 @@ Status PoolFiles::ReadDescriptor(uint64_t place, SegmentDescriptor descriptor, s
       if (descriptor.object.pool != identity_ || descriptor.chunks == 0) return Damaged("a segment descriptor");
       ListedSegment segment{
           state, descriptor.generation, EntrySeed(descriptor), SegmentDataOffset(descriptor), SegmentCapacity(descriptor), 0};
-      if (state == SegmentState::kSealed) segment.sealed_bytes = descriptor.sealed_bytes;
+      if (state == SegmentState::kSealed) {
+        segment.sealed_bytes = descriptor.sealed_bytes;
+        segment.sealed_last_sequence = descriptor.sealed_last_sequence;
+      }
       if (segment.sealed_bytes > segment.capacity) return Damaged("a segment descriptor");
       segments->push_back(segment);
       return Status::OK();

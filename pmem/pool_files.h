@@ -26,9 +26,10 @@ struct ListedSegment {
   SegmentState state = SegmentState::kUnused;
   uint64_t generation = 0;
   uint64_t entry_seed = 0;
-  uint64_t data = 0;          // offset of the first entry, from the start of the pool
-  uint64_t capacity = 0;      // room for entries, bytes
-  uint64_t sealed_bytes = 0;  // kSealed: bytes of valid entries
+  uint64_t data = 0;                           // offset of the first entry, from the start of the pool
+  uint64_t capacity = 0;                       // room for entries, bytes
+  uint64_t sealed_bytes = 0;                   // kSealed: bytes of valid entries
+  uint64_t sealed_last_sequence = UINT64_MAX;  // kSealed: largest sequence number in it
 };
 
 // Thread safety: const methods may be called concurrently.

@@ -3,7 +3,9 @@
 #include <pty.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -200,6 +202,51 @@ TEST_F(VerbTest, LogPrintsUpdates) {
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_TRUE(Has(result.out, "\"update\":\"put\",\"key\":\"b\",\"value\":\"2\"}")) << result.out;
   EXPECT_TRUE(Has(result.out, "\"update\":\"delete\",\"key\":\"a\",\"value\":\"\"}")) << result.out;
+}
+
+// Beside a program that writes, from before its open until Ctrl-C.
+TEST_F(VerbTest, LogFollowsAWriter) {
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  const std::string out = directory_.File("out");
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (std::freopen(out.c_str(), "w", stdout) == nullptr) _exit(98);
+    execl(BRAIDDB_TOOL, BRAIDDB_TOOL, "log", "--follow", "--json", path_.c_str(), nullptr);
+    _exit(99);
+  }
+  // Waits until the output has `count` lines.
+  const auto wait_for = [&](int count) {
+    for (int i = 0; i < 1000; ++i) {
+      const std::string text = fs::exists(out) ? ReadFileOrDie(out) : "";
+      if (std::count(text.begin(), text.end(), '\n') >= count) return text;
+      usleep(20'000);
+    }
+    return ReadFileOrDie(out);
+  };
+  int lines = 0;
+  for (int open = 0; open < 2; ++open) {
+    auto db = OpenOrFail(Options(), path_);
+    ASSERT_NE(db, nullptr) << "log --follow must not hold the database";
+    ASSERT_OK(db->Put({}, "key" + std::to_string(open), "value"));
+    ASSERT_OK(db->Delete({}, "a"));
+    const std::string text = wait_for(lines += 2);
+    EXPECT_TRUE(Has(text, "\"update\":\"put\",\"key\":\"key" + std::to_string(open) + "\",\"value\":\"value\"}")) << text;
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), lines) << text;
+  }
+  EXPECT_EQ(kill(child, SIGINT), 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST_F(VerbTest, LogThatCannotBeFollowedIsRefused) {
+  EXPECT_EQ(Run("log --follow " + path_).exit_code, 2) << "there is no database";
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  EXPECT_EQ(Run("log --follow --secondary " + directory_.File("copy") + " " + path_).exit_code, 2);
+  const ToolResult old = Run("log --follow --since 1 " + path_);
+  EXPECT_EQ(old.exit_code, 2);
+  EXPECT_TRUE(Has(old.error, "may have been reclaimed")) << old.error;
 }
 
 TEST_F(VerbTest, CopiesAreMade) {

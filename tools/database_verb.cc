@@ -137,6 +137,11 @@ int RunDatabaseVerb(const DatabaseVerb& verb, const Arguments& given) {
   settings.access = verb.name == "put" && arguments.Has("create") ? Access::kCreate : verb.access;
   if (arguments.Has("secondary")) settings.secondary = arguments.Get<std::string>("secondary");
   Session session;
+  if (verb.run == LogVerb && arguments.Has("follow")) {  // takes no lock, so that a program can open the database
+    if (arguments.Has("secondary")) return Failed(Status::InvalidArgument("--follow reads the database itself, not a copy"));
+    SetStyle(arguments, &session);
+    return FollowLogVerb(parser.database(), session.style, arguments);
+  }
   if (Status status = session.Open(parser.database(), settings); !status.ok()) return Failed(status);
   SetStyle(arguments, &session);
   exit_code = verb.run(session, arguments);

@@ -82,6 +82,8 @@ int StatVerb(Session& session, const VerbArguments& arguments);
 int PropertiesVerb(Session& session, const VerbArguments& arguments);
 int OptionsVerb(Session& session, const VerbArguments& arguments);
 int LogVerb(Session& session, const VerbArguments& arguments);
+// `log --follow`: reads a database that is not open here.
+int FollowLogVerb(const std::string& path, const Style& style, const VerbArguments& arguments);
 void AddLogOptions(VerbOptions add);
 int FamiliesVerb(Session& session, const VerbArguments& arguments);
 int CreateFamilyVerb(Session& session, const VerbArguments& arguments);

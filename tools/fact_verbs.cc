@@ -3,6 +3,7 @@
 
 #include "braiddb/options_file.h"
 #include "tools/database_verb.h"
+#include "tools/follow_log.h"
 
 namespace braiddb::tools {
 namespace {
@@ -171,13 +172,19 @@ int OptionsVerb(Session& session, const VerbArguments&) {
 
 void AddLogOptions(VerbOptions add) {
   add("since", po::value<uint64_t>()->value_name("SEQUENCE"), "from this sequence number on; default: the oldest update");
+  add("follow", "go on with updates as a program writes them, until Ctrl-C; needs no --secondary");
+}
+
+int FollowLogVerb(const std::string& path, const Style& style, const VerbArguments& arguments) {
+  return FollowLog(path, arguments.Has("since") ? arguments.Get<uint64_t>("since") : 0, style);
 }
 
 int LogVerb(Session& session, const VerbArguments& arguments) {
+  if (arguments.Has("follow")) return FollowLogVerb(session.path, session.style, arguments);
   const bool is_given = arguments.Has("since");
   const uint64_t since = is_given ? arguments.Get<uint64_t>("since") : OldestUpdate(session.db.get());
   if (!is_given && since > session.db->GetLatestSequenceNumber()) return kSound;
-  RowPrinter rows(session.style, {"sequence", "family", "update", "key", "value"});
+  RowPrinter rows(session.style, UpdateColumns());
   std::unique_ptr<TransactionLogIterator> iterator;
   Status status = session.db->GetUpdatesSince(since, &iterator);
   for (; status.ok() && iterator->Valid(); iterator->Next()) {

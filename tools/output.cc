@@ -47,6 +47,11 @@ void RowPrinter::Print(const std::vector<Slice>& fields) {
   WriteOut(line);
 }
 
+bool RowPrinter::Flush() {
+  PrintTable();
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+}
+
 void RowPrinter::PrintTable() {
   if (rows_.empty()) return;
   std::vector<size_t> widths;

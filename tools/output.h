@@ -34,6 +34,8 @@ class RowPrinter {
 
   // REQUIRES: one field per column.
   void Print(const std::vector<Slice>& fields);
+  // Writes all rows so far to the standard output. Returns false if the output is lost.
+  bool Flush();
 
  private:
   void PrintTable();

@@ -28,7 +28,7 @@ class MergeOperator {
   virtual bool FullMerge(Slice key, const Slice* existing, std::span<const Slice> operands, std::string* value) const = 0;
 
   // Combines two operands into one with the effect of `left` and then `right` on any value. *operand is empty at the call. Return
-  // false if there is no such operand: both stay. It may never be called (LIMITATIONS.md). Default: returns false.
+  // false if there is no such operand: both stay. Called by compactions, and by reads of many operands. Default: returns false.
   virtual bool PartialMerge(Slice key, Slice left, Slice right, std::string* operand) const;
   // The same for two or more operands, the oldest first. Default: calls PartialMerge for one after the other.
   virtual bool PartialMergeMulti(Slice key, std::span<const Slice> operands, std::string* operand) const;

@@ -103,6 +103,23 @@ TEST_F(CApiMergeTest, ManyOperandsAreMadeOne) {
   EXPECT_EQ(joiner_.full + joiner_.partial, joiner_.deleted);
 }
 
+// A compaction combines operands before it applies them.
+TEST_F(CApiMergeTest, ACompactionCombinesOperands) {
+  Open();
+  Put("a", "0");
+  braiddb_compact_range(db_, nullptr, 0, nullptr, 0);
+  Merge("a", "1");
+  Merge("a", "2");
+  Merge("b", "1");
+  braiddb_compact_range(db_, nullptr, 0, nullptr, 0);
+  EXPECT_EQ(1, joiner_.partial);
+  EXPECT_EQ(joiner_.full + joiner_.partial, joiner_.deleted);
+  const int full = joiner_.full;
+  EXPECT_EQ("a=0,1,2", Get("a"));
+  EXPECT_EQ("b=,1", Get("b"));
+  EXPECT_EQ(full, joiner_.full);
+}
+
 TEST_F(CApiMergeTest, AnOperatorThatRefusesIsAnError) {
   Open();
   Merge("a", "refused");
