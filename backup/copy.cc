@@ -76,7 +76,7 @@ Status Make(Copy* copy, const std::string& directory, const std::function<Status
   std::unique_ptr<DB> db;
   Status status = copy->how.place_regions ? copy->how.place_regions(directory, &copy->options) : Status::OK();
   if (!copy->options.region_paths.empty()) copy->options.regions = static_cast<uint32_t>(copy->options.region_paths.size());
-  if (status.ok()) status = DB::Open(copy->options, directory, &db);
+  if (status.ok()) status = DBImpl::Open(copy->options, directory, {}, false, nullptr, &db);
   if (!status.ok()) return status;
   copy->noted.region_paths = copy->options.region_paths;
   copy->noted.region_nodes = copy->options.region_nodes;

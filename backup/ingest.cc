@@ -4,6 +4,7 @@
 #include "backup/sorted_file.h"
 #include "braiddb/write_batch.h"
 #include "db/no_memory.h"
+#include "db/timestamped_entry.h"
 #include "util/comparator_name.h"
 #include "util/file.h"
 
@@ -16,24 +17,41 @@ using Readers = std::vector<std::unique_ptr<SortedFileReader>>;
 class Updates final : public WriteBatch::Handler {
  public:
   explicit Updates(ColumnFamilyHandle* family) : family_(family) {}
-  void Put(Slice key, Slice value) override { batch_.Put(family_, key, value); }
+  void Put(Slice key, Slice value) override {
+    const size_t timestamp_size = family_->GetOptions().comparator->timestamp_size();
+    if (timestamp_size == 0) return batch_.Put(family_, key, value);
+    if (IsTimestamped(key, value, timestamp_size)) return AddVersion(SplitKey(key, timestamp_size), SplitValue(value));
+    status_ = NotTimestamped();
+  }
   void Delete(Slice key) override { batch_.Delete(family_, key); }
   void Merge(Slice key, Slice operand) override { batch_.Merge(family_, key, operand); }
   void DeleteRange(Slice start, Slice limit) {
     if (family_->GetOptions().comparator->Compare(start, limit) < 0) batch_.DeleteRange(family_, start, limit);
   }
   const WriteBatch& batch() const { return batch_; }
+  const Status& status() const { return status_; }
 
  private:
+  void AddVersion(const SplitKey& key, const SplitValue& value) {
+    if (value.kind == VersionKind::kPut) {
+      batch_.PutAt(family_, key.key, key.timestamp, value.value);
+    } else {
+      batch_.DeleteAt(family_, key.key, key.timestamp);
+    }
+  }
+
   ColumnFamilyHandle* const family_;
   WriteBatch batch_;
+  Status status_;  // the file was not written for timestamps
 };
 
 Status OpenFile(const std::string& path, const IngestOptions& options, const Comparator* comparator, Readers* readers) {
   std::unique_ptr<SortedFileReader> reader;
   Status status = SortedFileReader::Open(path, &reader);
   if (!status.ok()) return status;
-  if (!options.any_comparator && reader->comparator_name() != StoredName(*comparator)) {
+  // Versions have another form than other updates, so a file of the one is never ingested as a file of the other.
+  const bool has_versions = HasTimestamps(comparator) || reader->comparator_name().find(kTimestampsInName) != std::string::npos;
+  if ((!options.any_comparator || has_versions) && reader->comparator_name() != StoredName(*comparator)) {
     return Status::InvalidArgument(path + ": was made with the comparator " + reader->comparator_name() + ", not " +
                                    comparator->Name());
   }
@@ -59,6 +77,7 @@ Status AddFile(SortedFileReader* reader, Updates* updates) {
   do {
     if (status.ok()) status = reader->ReadBlock(&block);
     if (status.ok()) status = block.Iterate(updates);
+    if (status.ok()) status = updates->status();
   } while (status.ok() && block.Count() > 0);
   return status;
 }

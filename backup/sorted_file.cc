@@ -85,6 +85,7 @@ Status SortedFileWriter::Create(const std::string& path, const Comparator* compa
                                 std::unique_ptr<SortedFileWriter>* writer) {
   std::unique_ptr<SortedFileWriterImpl> result;
   Status status = SortedFileWriterImpl::Create(path, comparator, &result);
+  if (status.ok()) result->is_users_ = true;
   *writer = std::move(result);
   return status;
 }
@@ -111,7 +112,25 @@ Status SortedFileWriterImpl::CheckKey(Slice key, Slice value) {
   return status_;
 }
 
-Status SortedFileWriterImpl::Put(Slice key, Slice value) try {
+Status SortedFileWriterImpl::CheckUser() const {
+  if (!is_users_ || !HasTimestamps(comparator_)) return Status::OK();
+  return Status::InvalidArgument("the comparator has timestamps; use PutAt and DeleteAt");
+}
+
+Status SortedFileWriterImpl::Put(Slice key, Slice value) {
+  const Status status = CheckUser();
+  return status.ok() ? AddPut(key, value) : status;
+}
+
+Status SortedFileWriterImpl::AddVersion(Slice key, Slice timestamp, Slice value, VersionKind kind) try {
+  if (!HasTimestamps(comparator_)) return Status::InvalidArgument("the comparator has no timestamps; use Put and Delete");
+  const Status status = CheckTimestampSize(*comparator_, timestamp);
+  return status.ok() ? AddPut(StoredKey(key, timestamp), StoredValue(value, kind)) : status;
+} catch (const std::bad_alloc&) {
+  return status_ = NoMemory();
+}
+
+Status SortedFileWriterImpl::AddPut(Slice key, Slice value) try {
   Status status = CheckKey(key, value);
   if (!status.ok()) return status;
   block_.PutCF(family_, key, value);
@@ -121,7 +140,8 @@ Status SortedFileWriterImpl::Put(Slice key, Slice value) try {
 }
 
 Status SortedFileWriterImpl::Delete(Slice key) try {
-  Status status = CheckKey(key, Slice());
+  Status status = CheckUser();
+  if (status.ok()) status = CheckKey(key, Slice());
   if (!status.ok()) return status;
   block_.Delete(key);
   return Added(key);
@@ -131,6 +151,7 @@ Status SortedFileWriterImpl::Delete(Slice key) try {
 
 Status SortedFileWriterImpl::DeleteRange(Slice start, Slice limit) try {
   if (finished_) return Status::InvalidArgument("the file is finished");
+  if (Status status = CheckUser(); !status.ok()) return status;
   if (start.size() > kMaxKeySize || limit.size() > kMaxKeySize)
     return Status::InvalidArgument("a range with a key of more than 65536 bytes");
   const int order = comparator_->Compare(start, limit);
@@ -142,7 +163,8 @@ Status SortedFileWriterImpl::DeleteRange(Slice start, Slice limit) try {
 }
 
 Status SortedFileWriterImpl::Merge(Slice key, Slice operand) try {
-  Status status = CheckKey(key, operand);
+  Status status = CheckUser();
+  if (status.ok()) status = CheckKey(key, operand);
   if (!status.ok()) return status;
   block_.Merge(key, operand);
   return Added(key);

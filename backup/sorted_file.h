@@ -7,6 +7,7 @@
 #include <string>
 
 #include "braiddb/backup.h"
+#include "db/timestamped_entry.h"
 
 namespace braiddb {
 
@@ -47,6 +48,8 @@ class SortedFileWriterImpl final : public SortedFileWriter {
   Status Merge(Slice key, Slice operand) override;
   Status Finish() override;
   uint64_t FileSize() const override { return bytes_; }
+  Status PutAt(Slice key, Slice timestamp, Slice value) override { return AddVersion(key, timestamp, value, VersionKind::kPut); }
+  Status DeleteAt(Slice key, Slice timestamp) override { return AddVersion(key, timestamp, Slice(), VersionKind::kDelete); }
 
   // Later updates belong to another column family, and its keys start from the smallest again. Used only in backups.
   void BeginFamily(const ColumnFamilyHandle& family);
@@ -54,16 +57,24 @@ class SortedFileWriterImpl final : public SortedFileWriter {
   Status FinishWith(Slice metadata);
 
  private:
+  friend class SortedFileWriter;
   SortedFileWriterImpl(const std::string& path, const Comparator* comparator) : path_(path), comparator_(comparator) {}
 
   std::string TemporaryPath() const { return path_ + ".tmp"; }
   Status CheckKey(Slice key, Slice value);
+  // Adds a put of the engine.
+  Status AddPut(Slice key, Slice value);
+  // Adds an entry of a family with timestamps.
+  Status AddVersion(Slice key, Slice timestamp, Slice value, VersionKind kind);
+  // An error if the user has to give timestamps.
+  Status CheckUser() const;
   Status Added(Slice key);
   Status WriteBlock();
   Status WriteBytes(const void* data, size_t bytes);
 
   const std::string path_;
   const Comparator* comparator_;
+  bool is_users_ = false;  // a user adds updates; else a backup adds stored entries
   uint32_t family_ = 0;
   FileHandle file_;
   bool is_made_ = false;  // this writer has created the temporary file

@@ -16,13 +16,16 @@ using namespace braiddb::capi;
 
 namespace {
 
-Status Compact(braiddb_t* db, ColumnFamilyHandle* family, const char* start_key, size_t start_key_length, const char* limit_key,
-               size_t limit_key_length) {
+// `options`: may be null.
+Status Compact(braiddb_t* db, ColumnFamilyHandle* family, const braiddb_compactoptions_t* options, const char* start_key,
+               size_t start_key_length, const char* limit_key, size_t limit_key_length) {
   if (db->manual_compactions_off.load() > 0) return Status::OK();
   const Slice start(start_key, start_key == nullptr ? 0 : start_key_length);
   const Slice limit(limit_key, limit_key == nullptr ? 0 : limit_key_length);
+  braiddb::CompactRangeOptions own;
+  if (options != nullptr && !options->full_history_ts_low.empty()) own.full_history_ts_low = options->full_history_ts_low;
   Status status =
-      db->db->CompactRange({}, family, start_key == nullptr ? nullptr : &start, limit_key == nullptr ? nullptr : &limit);
+      db->db->CompactRange(own, family, start_key == nullptr ? nullptr : &start, limit_key == nullptr ? nullptr : &limit);
   const bool everything = start_key == nullptr && limit_key == nullptr && family == db->db->DefaultColumnFamily();
   if (status.ok() && everything && db->user_filter != nullptr) status = db->user_filter->Build(db->db.get());
   return status;
@@ -51,27 +54,28 @@ void braiddb_flush_wal(braiddb_t* db, unsigned char sync, char** errptr) {
 // An error is written to the info log, and the database is then read-only.
 void braiddb_compact_range(braiddb_t* db, const char* start_key, size_t start_key_length, const char* limit_key,
                            size_t limit_key_length) {
-  const Status ignored = Guarded(
-      [&] { return Compact(db, db->db->DefaultColumnFamily(), start_key, start_key_length, limit_key, limit_key_length); });
-  (void)ignored;
+  braiddb_compact_range_opt(db, nullptr, start_key, start_key_length, limit_key, limit_key_length);
 }
 
 void braiddb_compact_range_cf(braiddb_t* db, braiddb_column_family_handle_t* column_family, const char* start_key,
                               size_t start_key_length, const char* limit_key, size_t limit_key_length) {
-  const Status ignored =
-      Guarded([&] { return Compact(db, FamilyOf(column_family), start_key, start_key_length, limit_key, limit_key_length); });
+  braiddb_compact_range_cf_opt(db, column_family, nullptr, start_key, start_key_length, limit_key, limit_key_length);
+}
+
+void braiddb_compact_range_cf_opt(braiddb_t* db, braiddb_column_family_handle_t* column_family, braiddb_compactoptions_t* options,
+                                  const char* start_key, size_t start_key_length, const char* limit_key,
+                                  size_t limit_key_length) {
+  const Status ignored = Guarded(
+      [&] { return Compact(db, FamilyOf(column_family), options, start_key, start_key_length, limit_key, limit_key_length); });
   (void)ignored;
 }
 
-void braiddb_compact_range_cf_opt(braiddb_t* db, braiddb_column_family_handle_t* column_family, braiddb_compactoptions_t*,
-                                  const char* start_key, size_t start_key_length, const char* limit_key,
-                                  size_t limit_key_length) {
-  braiddb_compact_range_cf(db, column_family, start_key, start_key_length, limit_key, limit_key_length);
-}
-
-void braiddb_compact_range_opt(braiddb_t* db, braiddb_compactoptions_t*, const char* start_key, size_t start_key_length,
+void braiddb_compact_range_opt(braiddb_t* db, braiddb_compactoptions_t* options, const char* start_key, size_t start_key_length,
                                const char* limit_key, size_t limit_key_length) {
-  braiddb_compact_range(db, start_key, start_key_length, limit_key, limit_key_length);
+  const Status ignored = Guarded([&] {
+    return Compact(db, db->db->DefaultColumnFamily(), options, start_key, start_key_length, limit_key, limit_key_length);
+  });
+  (void)ignored;
 }
 
 // A merge always takes whole tables, so a suggested range has no effect.

@@ -101,8 +101,46 @@ void braiddb_writebatch_t::DeleteRange(const braiddb_column_family_handle_t* fam
   }
 }
 
-void braiddb_writebatch_t::Refuse(const char* function, const char* missing) noexcept {
-  unfit = Guarded([&] { return Status::NotSupported(std::string(function) + ": " + missing); });
+namespace {
+
+// The error of an update at a timestamp that no family takes.
+Status CheckAt(const braiddb_column_family_handle_t* family, Slice key, Slice timestamp, Slice value) {
+  if (family == nullptr) return NoFamily();
+  const size_t size = family->rep->GetOptions().comparator->timestamp_size();
+  if (size == 0) {
+    return Status::InvalidArgument("cannot call this method on column family " + family->rep->GetName() +
+                                   " that does not enable timestamp");  // RocksDB's text
+  }
+  if (size != timestamp.size()) {
+    return Status::InvalidArgument("Timestamp sizes mismatch: expect " + std::to_string(size) + ", " +
+                                   std::to_string(timestamp.size()) + " given");  // RocksDB's text
+  }
+  if (key.size() + timestamp.size() > braiddb::kMaxKeySize || value.size() >= braiddb::kMaxValueSize)
+    return Status::InvalidArgument("a key with its timestamp is longer than 64 KiB, or a value is longer than 1 GiB - 1 byte");
+  return Status::OK();
+}
+
+}  // namespace
+
+void braiddb_writebatch_t::PutAt(const braiddb_column_family_handle_t* family, Slice key, Slice timestamp, Slice value) noexcept {
+  DoOrNote(&unfit, [&] {
+    Status status = CheckAt(family, key, timestamp, value);
+    status.ok() ? rep.PutAt(family->rep.get(), key, timestamp, value) : void(unfit = std::move(status));
+  });
+}
+
+void braiddb_writebatch_t::DeleteAt(const braiddb_column_family_handle_t* family, Slice key, Slice timestamp) noexcept {
+  DoOrNote(&unfit, [&] {
+    Status status = CheckAt(family, key, timestamp, {});
+    status.ok() ? rep.DeleteAt(family->rep.get(), key, timestamp) : void(unfit = std::move(status));
+  });
+}
+
+void braiddb_writebatch_t::SingleDeleteAt(const braiddb_column_family_handle_t* family, Slice key, Slice timestamp) noexcept {
+  DoOrNote(&unfit, [&] {
+    Status status = CheckAt(family, key, timestamp, {});
+    status.ok() ? rep.SingleDeleteAt(family->rep.get(), key, timestamp) : void(unfit = std::move(status));
+  });
 }
 
 // If memory is short, no save point is created, and the batch becomes unfit. A rollback to an older save point would revert too
@@ -172,6 +210,10 @@ class Toucher : public WriteBatch::Handler {
   Status DeleteCF(uint32_t, Slice) override { return Status::OK(); }
   Status MergeCF(uint32_t family, Slice key, Slice operand) override { return PutCF(family, key, operand); }
   Status DeleteRangeCF(uint32_t, Slice, Slice) override { return Status::OK(); }
+  Status PutAtCF(uint32_t family, Slice key, Slice, Slice value) override { return PutCF(family, key, value); }
+  Status DeleteAtCF(uint32_t, Slice, Slice) override { return Status::OK(); }
+  Status SingleDeleteAtCF(uint32_t, Slice, Slice) override { return Status::OK(); }
+  Status DeleteRangeAtCF(uint32_t, Slice, Slice, Slice) override { return Status::OK(); }
 
  private:
   UserFilter::Writing* const writing_;
@@ -203,6 +245,15 @@ void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const
     void Delete(Slice key) override { deleted(state, key.data(), key.size()); }
     void Merge(Slice, Slice) override {}                                            // no callback for these, as in RocksDB
     Status DeleteRangeCF(uint32_t, Slice, Slice) override { return Status::OK(); }  // no callback either
+    // A timestamp is a part of the key. It follows the key in memory.
+    Status PutAtCF(uint32_t family, Slice key, Slice timestamp, Slice value) override {
+      return PutCF(family, {key.data(), key.size() + timestamp.size()}, value);
+    }
+    Status DeleteAtCF(uint32_t family, Slice key, Slice timestamp) override {
+      return DeleteCF(family, {key.data(), key.size() + timestamp.size()});
+    }
+    Status SingleDeleteAtCF(uint32_t family, Slice key, Slice timestamp) override { return DeleteAtCF(family, key, timestamp); }
+    Status DeleteRangeAtCF(uint32_t, Slice, Slice, Slice) override { return Status::OK(); }
   };
   Caller caller;
   caller.state = state;

@@ -40,7 +40,11 @@ struct braiddb_writebatch_t {
   void SingleDeleteCF(uint32_t family, braiddb::Slice key) noexcept;
   void MergeCF(uint32_t family, braiddb::Slice key, braiddb::Slice operand) noexcept;
   void DeleteRangeCF(uint32_t family, braiddb::Slice start, braiddb::Slice limit) noexcept;
-  void Refuse(const char* function, const char* missing) noexcept;
+  // At a timestamp.
+  void PutAt(const braiddb_column_family_handle_t* family, braiddb::Slice key, braiddb::Slice timestamp,
+             braiddb::Slice value) noexcept;
+  void DeleteAt(const braiddb_column_family_handle_t* family, braiddb::Slice key, braiddb::Slice timestamp) noexcept;
+  void SingleDeleteAt(const braiddb_column_family_handle_t* family, braiddb::Slice key, braiddb::Slice timestamp) noexcept;
   void Clear();
   void SetSavePoint() noexcept;
   // Return NotFound if no save point exists.

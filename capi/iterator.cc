@@ -8,6 +8,8 @@ void braiddb_iterator_t::KeepBounds(const braiddb::ReadOptions& options) {
   if (options.iterate_lower_bound) lower.emplace(*options.iterate_lower_bound);
   if (options.iterate_upper_bound) upper.emplace(*options.iterate_upper_bound);
   if (options.prefix) prefix.emplace(*options.prefix);
+  if (options.timestamp) timestamp.emplace(*options.timestamp);
+  if (options.iter_start_ts) start_timestamp.emplace(*options.iter_start_ts);
   prefix_same_as_start = options.prefix_same_as_start;
 }
 
@@ -123,6 +125,10 @@ void braiddb_iter_prev(braiddb_iterator_t* iterator) {
 const char* braiddb_iter_key(const braiddb_iterator_t* iterator, size_t* length) { return Give(iterator->rep->key(), length); }
 const char* braiddb_iter_value(const braiddb_iterator_t* iterator, size_t* length) {
   return Give(iterator->rep->value(), length);
+}
+
+const char* braiddb_iter_timestamp(const braiddb_iterator_t* iterator, size_t* length) {
+  return Give(iterator->rep->timestamp(), length);
 }
 
 void braiddb_iter_get_error(const braiddb_iterator_t* iterator, char** errptr) {

@@ -38,6 +38,9 @@ struct braiddb_iterator_t final : braiddb::capi::OpenObject {
   std::optional<std::string> lower;
   std::optional<std::string> upper;
   std::optional<std::string> prefix;
+  // The timestamps, for a tailing iterator that is made again.
+  std::optional<std::string> timestamp;
+  std::optional<std::string> start_timestamp;
   bool prefix_same_as_start = false;
 
   bool Valid() const { return rep != nullptr && failed.ok() && rep->Valid(); }
@@ -78,6 +81,8 @@ braiddb_iterator_t* MakeIterator(const braiddb_t& db, const braiddb_readoptions_
     tail->options.iterate_lower_bound = bounds.iterate_lower_bound;
     tail->options.iterate_upper_bound = bounds.iterate_upper_bound;
     tail->options.prefix = bounds.prefix;
+    if (iterator->timestamp) tail->options.timestamp = Slice(*iterator->timestamp);
+    if (iterator->start_timestamp) return Status::NotSupported("a tailing iterator with iter_start_ts");
     tail->made_at = db.db->GetLatestSequenceNumber();  // read before the iterator is made
     iterator->rep = make(read);
     iterator->tail = std::move(tail);

@@ -35,7 +35,10 @@ struct braiddb_comparator_t final : braiddb::Comparator {
   void (*destructor)(void*) = nullptr;
   int (*compare)(void*, const char*, size_t, const char*, size_t) = nullptr;
   const char* (*name)(void*) = nullptr;
-  size_t timestamp_size = 0;  // if not 0, no database can be opened with the comparator
+  // Of a comparator with timestamps.
+  int (*compare_timestamps)(void*, const char*, size_t, const char*, size_t) = nullptr;
+  int (*compare_without_timestamps)(void*, const char*, size_t, unsigned char, const char*, size_t, unsigned char) = nullptr;
+  size_t bytes_of_timestamps = 0;
 
   ~braiddb_comparator_t() override {
     if (destructor != nullptr) destructor(state);
@@ -44,6 +47,14 @@ struct braiddb_comparator_t final : braiddb::Comparator {
     return compare(state, a.data(), a.size(), b.data(), b.size());
   }
   const char* Name() const override { return name(state); }
+  size_t timestamp_size() const override { return bytes_of_timestamps; }
+  int CompareTimestamp(braiddb::Slice a, braiddb::Slice b) const override {
+    return compare_timestamps(state, a.data(), a.size(), b.data(), b.size());
+  }
+  int CompareWithoutTimestamp(braiddb::Slice a, bool a_has, braiddb::Slice b, bool b_has) const override {
+    if (compare_without_timestamps == nullptr) return Compare(a, b);
+    return compare_without_timestamps(state, a.data(), a.size(), a_has ? 1 : 0, b.data(), b.size(), b_has ? 1 : 0);
+  }
 };
 
 struct braiddb_slicetransform_t final : braiddb::SliceTransform {

@@ -229,7 +229,6 @@ Status MakeOptions(const braiddb_options_t& from, const std::string& path, Optio
   to->error_if_exists = from.error_if_exists != 0;
   to->create_missing_column_families = from.create_missing_column_families != 0;
   if (from.comparator != nullptr) {
-    if (from.comparator->timestamp_size > 0) return Status::NotSupported(std::string("the comparator: ") + kNoTimestamps);
     to->comparator = from.comparator;
   }
   to->compaction_filter = from.compaction_filter;

@@ -310,12 +310,11 @@ void SetPrefixExtractor(Text text, braiddb_options_t* options) {
 
 Status SetComparator(Text name, Text text, braiddb_options_t* options) {
   if (text.empty()) return Status::InvalidArgument("Missing configurable object: " + std::string(name));
-  if (text == "rocksdb.BytewiseComparator.u64ts" || text == "rocksdb.ReverseBytewiseComparator.u64ts") {
-    return Status::NotSupported(std::string(text) + ": " + kNoTimestamps);
-  }
   const Comparator* built_in = nullptr;
   if (text == "leveldb.BytewiseComparator") built_in = BytewiseComparator();
   if (text == "rocksdb.ReverseBytewiseComparator") built_in = ReverseBytewiseComparator();
+  if (text == "rocksdb.BytewiseComparator.u64ts") built_in = BytewiseComparatorWithU64Ts();
+  if (text == "rocksdb.ReverseBytewiseComparator.u64ts") built_in = ReverseBytewiseComparatorWithU64Ts();
   if (built_in == nullptr) return Status::OK();
   options->comparator = nullptr;
   options->own.comparator = built_in;

@@ -18,15 +18,16 @@ braiddb_comparator_t* braiddb_comparator_create(void* state, void (*destructor)(
   return comparator;
 }
 
-// The open refuses a database with this comparator and returns the reason.
-braiddb_comparator_t* braiddb_comparator_with_ts_create(void* state, void (*destructor)(void*),
-                                                        int (*compare)(void*, const char*, size_t, const char*, size_t),
-                                                        int (*)(void*, const char*, size_t, const char*, size_t),
-                                                        int (*)(void*, const char*, size_t, unsigned char, const char*, size_t,
-                                                                unsigned char),
-                                                        const char* (*name)(void*), size_t timestamp_size) {
+braiddb_comparator_t* braiddb_comparator_with_ts_create(
+    void* state, void (*destructor)(void*), int (*compare)(void*, const char*, size_t, const char*, size_t),
+    int (*compare_timestamps)(void*, const char*, size_t, const char*, size_t),
+    int (*compare_without_timestamps)(void*, const char*, size_t, unsigned char, const char*, size_t, unsigned char),
+    const char* (*name)(void*), size_t timestamp_size) {
   braiddb_comparator_t* const comparator = braiddb_comparator_create(state, destructor, compare, name);
-  if (comparator != nullptr) comparator->timestamp_size = timestamp_size;
+  if (comparator == nullptr) return comparator;
+  comparator->compare_timestamps = compare_timestamps;
+  comparator->compare_without_timestamps = compare_without_timestamps;
+  comparator->bytes_of_timestamps = timestamp_size;
   return comparator;
 }
 

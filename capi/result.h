@@ -59,7 +59,6 @@ void DoOrNote(Status* unfit, const Work& work) noexcept {
 
 // Texts of missing features, for SaveNotImplemented.
 inline constexpr const char* kNoColumnFamilies = "there is only the column family \"default\"";
-inline constexpr const char* kNoTimestamps = "timestamps of the user";
 inline constexpr const char* kNoFiles = "there are no table files";
 
 }  // namespace braiddb::capi

@@ -132,15 +132,11 @@ void braiddb_readoptions_set_prefix(braiddb_readoptions_t* options, const char* 
 }
 
 void braiddb_readoptions_set_timestamp(braiddb_readoptions_t* options, const char* timestamp, size_t timestamp_length) {
-  braiddb::capi::DoOrNote(&options->unfit, [&] {
-    options->timestamp.assign(timestamp == nullptr ? "" : timestamp, timestamp == nullptr ? 0 : timestamp_length);
-  });
+  Keep(options, timestamp, timestamp_length, &options->timestamp, &options->rep.timestamp);
 }
 
 void braiddb_readoptions_set_iter_start_ts(braiddb_readoptions_t* options, const char* timestamp, size_t timestamp_length) {
-  braiddb::capi::DoOrNote(&options->unfit, [&] {
-    options->iter_start_ts.assign(timestamp == nullptr ? "" : timestamp, timestamp == nullptr ? 0 : timestamp_length);
-  });
+  Keep(options, timestamp, timestamp_length, &options->iter_start_ts, &options->rep.iter_start_ts);
 }
 
 // ---- Writes, compactions
@@ -153,7 +149,7 @@ void braiddb_writeoptions_disable_WAL(braiddb_writeoptions_t* options, int value
 unsigned char braiddb_writeoptions_get_disable_WAL(braiddb_writeoptions_t* options) { return options->disable_WAL; }
 
 void braiddb_compactoptions_set_full_history_ts_low(braiddb_compactoptions_t* options, char* timestamp, size_t timestamp_length) {
-  braiddb::Status ignored;  // timestamps are not supported
+  braiddb::Status ignored;  // without memory the history is not trimmed
   braiddb::capi::DoOrNote(&ignored, [&] {
     options->full_history_ts_low.assign(timestamp == nullptr ? "" : timestamp, timestamp == nullptr ? 0 : timestamp_length);
   });

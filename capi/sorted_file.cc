@@ -102,6 +102,20 @@ void braiddb_sstfilewriter_merge(braiddb_sstfilewriter_t* writer, const char* ke
   IfOpen(writer, errptr, [&](braiddb::SortedFileWriter* file) { return file->Merge({key, key_length}, {value, value_length}); });
 }
 
+void braiddb_sstfilewriter_put_with_ts(braiddb_sstfilewriter_t* writer, const char* key, size_t key_length, const char* timestamp,
+                                       size_t timestamp_length, const char* value, size_t value_length, char** errptr) {
+  IfOpen(writer, errptr, [&](braiddb::SortedFileWriter* file) {
+    return file->PutAt({key, key_length}, {timestamp, timestamp_length}, {value, value_length});
+  });
+}
+
+void braiddb_sstfilewriter_delete_with_ts(braiddb_sstfilewriter_t* writer, const char* key, size_t key_length,
+                                          const char* timestamp, size_t timestamp_length, char** errptr) {
+  IfOpen(writer, errptr, [&](braiddb::SortedFileWriter* file) {
+    return file->DeleteAt({key, key_length}, {timestamp, timestamp_length});
+  });
+}
+
 void braiddb_sstfilewriter_finish(braiddb_sstfilewriter_t* writer, char** errptr) {
   IfOpen(writer, errptr, [&](braiddb::SortedFileWriter* file) {
     Status status = file->Finish();

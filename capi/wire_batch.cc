@@ -96,6 +96,24 @@ class Encoder final : public WriteBatch::Handler {
     AppendString(out_, limit);
     return Status::OK();
   }
+  // A timestamp is a part of the key. It follows the key in memory.
+  static Slice Together(Slice key, Slice timestamp) { return {key.data(), key.size() + timestamp.size()}; }
+  Status PutAtCF(uint32_t family, Slice key, Slice timestamp, Slice value) override {
+    return PutCF(family, Together(key, timestamp), value);
+  }
+  Status DeleteAtCF(uint32_t family, Slice key, Slice timestamp) override {
+    Begin(family, kDeletion, kFamilyDeletion);
+    AppendString(out_, Together(key, timestamp));
+    return Status::OK();
+  }
+  Status SingleDeleteAtCF(uint32_t family, Slice key, Slice timestamp) override {
+    Begin(family, kSingleDeletion, kFamilySingleDeletion);
+    AppendString(out_, Together(key, timestamp));
+    return Status::OK();
+  }
+  Status DeleteRangeAtCF(uint32_t family, Slice start, Slice limit, Slice timestamp) override {
+    return DeleteRangeCF(family, Together(start, timestamp), std::string(limit).append(timestamp));
+  }
   // Appends the notes before the next update. Returns true if the next update is a single deletion.
   bool AppendNotes() {
     bool is_single = false;

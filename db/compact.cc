@@ -7,6 +7,7 @@
 
 #include "db/db_impl.h"
 #include "db/no_memory.h"
+#include "db/timestamped_entry.h"
 #include "index/key_hash.h"
 #include "util/format.h"
 #include "util/mutant.h"
@@ -586,6 +587,7 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHand
 // obsolete only after one more merge. So the call then repeats itself without the sweep.
 Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end) {
   if (fork_mark_.is_in_child()) return InChild();
+  if (options.full_history_ts_low.has_value()) return TakesNoTimestamp(family->name);
   const uint64_t ranges = CountRanges();
   LookForIdle();
   uint64_t last_id = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/timestamped_entry.h"
 #include "lsm/merging_cursor.h"
 #include "skiplist/braided_cursor.h"
 #include "skiplist/fetch_paths.h"
@@ -89,6 +90,8 @@ std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options, Column
 }
 
 std::unique_ptr<Iterator> DBImpl::MakeIterator(const ReadOptions& options, const Family& family) {
+  if (options.timestamp.has_value() || options.iter_start_ts.has_value())
+    return std::make_unique<ErrorIterator>(TakesNoTimestamp(family.name));
   if (!iterator_came_.load(std::memory_order_relaxed)) iterator_came_.store(true, std::memory_order_relaxed);
   uint64_t sequence = 0;
   if (options.snapshot != nullptr) {

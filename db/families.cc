@@ -8,6 +8,7 @@
 #include "db/hidden_family.h"
 #include "db/no_memory.h"
 #include "db/read_manifest.h"
+#include "db/timestamped_entry.h"
 #include "index/key_hash.h"
 #include "log/log_reader.h"
 #include "nvtree/leaf.h"
@@ -290,9 +291,11 @@ bool DBImpl::WaitForPurge(uint64_t forgotten, std::chrono::steady_clock::time_po
 
 Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                                   std::unique_ptr<ColumnFamilyHandle>* handle) {
-  if (!IsHiddenFamily(name)) return CreateAnyFamily(options, name, handle);
   handle->reset();
-  return ReservedName(name);
+  if (IsHiddenFamily(name)) return ReservedName(name);
+  if (!HasTimestamps(options.comparator)) return CreateAnyFamily(options, name, handle);
+  return Status::NotSupported("column family '" + name + "' has timestamps, and the database was opened without such a family; " +
+                              "open it with DB::Open, this family and Options::create_missing_column_families");
 }
 
 Status DBImpl::CreateAnyFamily(const ColumnFamilyOptions& options, const std::string& name,

@@ -120,16 +120,6 @@ uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-Status DB::Open(const Options& options, const std::string& path, std::unique_ptr<DB>* db) {
-  std::vector<std::unique_ptr<ColumnFamilyHandle>> none;
-  return Open(options, path, {}, &none, db);
-}
-
-Status DB::Open(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
-                std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db) {
-  return DBImpl::Open(options, path, families, false, handles, db);
-}
-
 DBImpl::DBImpl(const Options& options, const std::string& path, Access access)
     : access_(access),
       options_(Resolve(options)),

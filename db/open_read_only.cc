@@ -23,20 +23,6 @@ constexpr std::chrono::milliseconds kPauseForReaders{20};
 
 }  // namespace
 
-Status DB::OpenForReadOnly(const Options& options, const std::string& path, std::unique_ptr<DB>* db,
-                           bool error_if_wal_file_exists) {
-  return OpenForReadOnly(options, path, {}, nullptr, db, error_if_wal_file_exists);
-}
-
-Status DB::OpenForReadOnly(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
-                           std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db,
-                           bool error_if_wal_file_exists) {
-  const DBImpl::Access access = error_if_wal_file_exists ? DBImpl::Access::kReadMerely : DBImpl::Access::kRead;
-  // Transactions that are prepared but not committed are invisible, so reads need not know of them.
-  constexpr bool kTakesPrepared = true;
-  return DBImpl::Open(options, path, families, kTakesPrepared, handles, db, access);
-}
-
 Status DBImpl::FindFiles(const std::vector<ColumnFamilyDescriptor>& families) {
   bool exists = false;
   Status status = JudgePlace(&exists);

@@ -5,6 +5,7 @@
 #include "db/db_impl.h"
 #include "db/no_memory.h"
 #include "db/read_path.h"
+#include "db/timestamped_entry.h"
 #include "index/key_hash.h"
 #include "log/log_reader.h"
 #include "util/sync_point.h"
@@ -73,7 +74,8 @@ template <class Deliver>
                                                      const Deliver& deliver) {
   ThreadState* const thread = threads_.Find(PeekThreadIndex());
   const bool is_plain = thread != nullptr && thread->epoch_slot != nullptr && !IsObserved() && options.snapshot == nullptr &&
-                        !options.verify_checksums && local_cache_ != nullptr && family.is_hashed;
+                        !(options.verify_checksums | options.timestamp.has_value()) && local_cache_ != nullptr &&
+                        family.is_hashed;
   if (__builtin_expect(!is_plain, 0)) return ReadAnyKey(options, family, key, deliver);
   if (__builtin_expect(thread->missing_streak >= kMissesExpected, 0)) return ReadMissing(options, family, key, thread, deliver);
   std::atomic<uint64_t>* const slot = thread->epoch_slot;
@@ -118,6 +120,7 @@ template <class Deliver>
 
 template <class Deliver>
 [[gnu::noinline]] Status DBImpl::ReadAnyKey(const ReadOptions& options, const Family& family, Slice key, Deliver deliver) {
+  if (options.timestamp.has_value()) return TakesNoTimestamp(family.name);
   if (IsObserved()) return ObserveRead(options, family, key, AnyDelivery(deliver));
   ThreadState* const thread = threads_.Get();
   if (thread != nullptr && thread->epoch_slot == nullptr) thread->epoch_slot = epochs_.OwnSlot();
@@ -277,6 +280,10 @@ Status DBImpl::GetLatestSequenceForKey(ColumnFamilyHandle* family, Slice key, ui
 template <class FamilyAt>
 void DBImpl::ReadKeys(const ReadOptions& options, const FamilyAt& family, const std::vector<Slice>& keys,
                       std::vector<std::string>* values, std::vector<Status>* statuses) {
+  for (size_t i = 0; __builtin_expect(options.timestamp.has_value(), 0); ++i) {
+    if (i == keys.size()) return;
+    if (family(i) != nullptr) (*statuses)[i] = TakesNoTimestamp(family(i)->name);
+  }
   if (!IsObserved()) return ReadKeysAs(UnobservedRead(), options, family, keys, values, statuses);
   const uint64_t begin = measures_ ? perf::NowNs() : 0;
   ReadKeysAs(ObservedRead(), options, AnyFamilies(family), keys, values, statuses);

@@ -53,7 +53,7 @@ Status SaveFamily(const Salvage::Family& family, const Options& target, DBImpl* 
 // Saves all families. The new database is closed when this returns.
 Status SaveAll(const Salvage& salvage, const Options& given, const Options& target, const std::string& path) {
   std::unique_ptr<DB> db;
-  Status status = DB::Open(target, path, &db);
+  Status status = DBImpl::Open(target, path, {}, false, nullptr, &db);
   for (const Salvage::Family& family : salvage.families()) {
     if (status.ok()) status = SaveFamily(family, given, static_cast<DBImpl*>(db.get()));
   }

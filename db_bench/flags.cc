@@ -405,7 +405,7 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   Take("threads", typed.threads, 1, 4000, &flags->threads);
   Take("value_size", typed.value_size, 0, static_cast<int64_t>(kMaxValueSize), &flags->value_size);
   Take("batch_size", typed.batch_size, 1, INT32_MAX, &flags->batch_size);
-  Take("num_column_families", typed.num_column_families, 1, int64_t{kMaxColumnFamilies} - 2, &flags->num_column_families);
+  Take("num_column_families", typed.num_column_families, 1, int64_t{kMaxColumnFamilies} - 3, &flags->num_column_families);
   Take("seek_nexts", typed.seek_nexts, 0, INT64_MAX, &flags->seek_nexts);
   Take("multiread_stride", typed.multiread_stride, 0, INT64_MAX, &flags->multiread_stride);
   Require(typed.ycsb_popularity == "scrambled" || typed.ycsb_popularity == "records",

@@ -270,7 +270,7 @@ TEST_F(DbBench, SaysWhyNot) {
       {"--ycsb_popularity=few", "--ycsb_popularity is neither"},
       {"--huge_pages=some", "--huge_pages is neither own nor off"},
       {"--rounds=0", "--rounds=0 is not between"},
-      {"--num_column_families=0", "--num_column_families=0 is not between 1 and 1022"},
+      {"--num_column_families=0", "--num_column_families=0 is not between 1 and 1021"},
       {"--num_column_families=3 --engine=null", "--num_column_families above 1 is refused: it keeps nothing"},
       {"--num_column_families=3 --engine=leveldb", "--num_column_families above 1 is refused: LevelDB has no column families"},
       {"--num_column_families=3 --engine=dram-checkpoint", "--num_column_families above 1 is refused: it has one index"},

@@ -58,7 +58,7 @@ TEST_P(DbHiddenFamilyTest, UsersCannotTakeTheIdsOfHiddenFamilies) {
     if (status.ok()) handles.push_back(std::move(handle));
   }
   EXPECT_TRUE(status.IsNoSpace()) << status.ToString();
-  EXPECT_EQ(handles.size(), kMaxColumnFamilies - 3u) << "beside the default family and two hidden ones";
+  EXPECT_EQ(handles.size(), kMaxColumnFamilies - 4u) << "beside the default family and three hidden ones";
   ASSERT_OK(db_->Put({}, "a", "1"));
   EXPECT_OK(db_->DeleteRange({}, db_->DefaultColumnFamily(), "a", "b"));
   EXPECT_TRUE(HoldsExactly(db_.get(), {}));

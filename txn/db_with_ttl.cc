@@ -6,6 +6,7 @@
 
 #include "braiddb/ttl.h"
 #include "db/no_memory.h"
+#include "db/timestamped_entry.h"
 #include "txn/stacked_db.h"
 #include "txn/ttl_filter.h"
 #include "txn/ttl_value.h"
@@ -211,6 +212,7 @@ Status DBWithTTL::Open(const Options& options, const TtlOptions& ttl_options, co
                        const std::vector<ColumnFamilyDescriptor>& families,
                        std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DBWithTTL>* db) try {
   db->reset();
+  if (Status status = RefuseTimestamps(options, families, "a DBWithTTL"); !status.ok()) return status;
   const std::vector<int32_t>& ttls = ttl_options.family_ttl_seconds;
   if (!ttls.empty() && ttls.size() != families.size())
     return Status::InvalidArgument("as many times to live as column families have to be given");

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "db/no_memory.h"
+#include "db/timestamped_entry.h"
 #include "txn/batch_keys.h"
 #include "txn/stacked_db.h"
 #include "txn/transaction_base.h"
@@ -213,7 +214,8 @@ Status OptimisticTransactionDB::Open(const Options& options, const std::string& 
                                      std::unique_ptr<OptimisticTransactionDB>* db) {
   db->reset();
   std::unique_ptr<DB> base;
-  const Status status = DB::Open(options, path, families, handles, &base);
+  Status status = RefuseTimestamps(options, families, "an OptimisticTransactionDB");
+  if (status.ok()) status = DB::Open(options, path, families, handles, &base);
   return status.ok() ? StackOn<OptimisticTransactionDBImpl>(std::move(base), handles, db) : status;
 }
 

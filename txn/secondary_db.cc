@@ -10,6 +10,7 @@
 #include "db/copied_database.h"
 #include "db/db_impl.h"
 #include "db/reader_hold.h"
+#include "db/timestamped_entry.h"
 #include "txn/primary_reader.h"
 #include "txn/stacked_db.h"
 #include "util/file.h"
@@ -173,6 +174,7 @@ Status DB::OpenAsSecondary(const Options& given, const std::string& path, const 
                            std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db) try {
   db->reset();
   handles->clear();
+  if (Status status = RefuseTimestamps(given, families, "a secondary"); !status.ok()) return status;
   Options options = given;
   std::vector<ColumnFamilyDescriptor> own_families = families;
   for (ColumnFamilyDescriptor& family : own_families) {
@@ -193,7 +195,7 @@ Status DB::OpenAsSecondary(const Options& given, const std::string& path, const 
   const Options own = OwnOptions(options);
   Status status = MakePlace(own, secondary_path);
   std::unique_ptr<DB> base;
-  if (status.ok()) status = Open(own, secondary_path, own_families, handles, &base);
+  if (status.ok()) status = DBImpl::Open(own, secondary_path, own_families, false, handles, &base);
   std::unique_ptr<DB> result;
   if (status.ok()) status = StackOn<SecondaryDB>(std::move(base), handles, &result, primary);
   if (status.ok()) status = result->TryCatchUpWithPrimary();

@@ -123,6 +123,8 @@ class StackedDB : public Interface {
  protected:
   DB* base() const { return base_.get(); }
   const FamilyTable* families() const { return &families_; }
+  // For a family that was created by another call than CreateColumnFamily.
+  void AddFamily(const ColumnFamilyHandle& handle) { families_.Add(handle); }
 
  private:
   std::unique_ptr<DB> base_;

@@ -5,6 +5,7 @@
 
 #include "db/db_impl.h"
 #include "db/no_memory.h"
+#include "db/timestamped_entry.h"
 #include "txn/batch_keys.h"
 #include "txn/lock_table.h"
 #include "txn/named_transactions.h"
@@ -160,7 +161,8 @@ Status TransactionDB::Open(const Options& options, const TransactionDBOptions& t
                            std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<TransactionDB>* db) {
   db->reset();
   std::unique_ptr<DB> base;
-  Status status = DBImpl::Open(options, path, families, true, handles, &base);
+  Status status = RefuseTimestamps(options, families, "a TransactionDB");
+  if (status.ok()) status = DBImpl::Open(options, path, families, true, handles, &base);
   if (status.ok()) status = StackOn<TransactionDBImpl>(std::move(base), handles, db, transaction_options);
   if (status.ok()) status = static_cast<TransactionDBImpl*>(db->get())->Recover();
   if (status.ok()) return status;

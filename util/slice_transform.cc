@@ -72,6 +72,7 @@ class PrefixIterator final : public Iterator {
   Slice key() const override { return base_->key(); }
   Slice value() const override { return base_->value(); }
   Status status() const override { return base_->status(); }
+  Slice timestamp() const override { return base_->timestamp(); }
 
  private:
   void KeepPrefixOf(Slice key) {

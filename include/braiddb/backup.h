@@ -114,6 +114,10 @@ class SortedFileWriter {
   virtual Status Finish() = 0;
   // Bytes written so far.
   virtual uint64_t FileSize() const = 0;
+  // The same for families with timestamps (DB::PutAt). InvalidArgument if the comparator has none, or others; then Put, Delete,
+  // DeleteRange and Merge are InvalidArgument, too. The newest version of a key comes first.
+  virtual Status PutAt(Slice key, Slice timestamp, Slice value) = 0;
+  virtual Status DeleteAt(Slice key, Slice timestamp) = 0;
 
  protected:
   SortedFileWriter() = default;

@@ -1380,8 +1380,8 @@ BRAIDDB_C_API void braiddb_sstfilewriter_open(braiddb_sstfilewriter_t* writer, c
 BRAIDDB_C_API void braiddb_sstfilewriter_put(braiddb_sstfilewriter_t* writer, const char* key, size_t key_length,
                                              const char* value, size_t value_length, char** errptr);
 BRAIDDB_C_API void braiddb_sstfilewriter_put_with_ts(braiddb_sstfilewriter_t* writer, const char* key, size_t key_length,
-                                                     const char* value, size_t value_length, const char* timestamp,
-                                                     size_t timestamp_length, char** errptr);
+                                                     const char* timestamp, size_t timestamp_length, const char* value,
+                                                     size_t value_length, char** errptr);
 
 /* ---- Live files and metadata */
 
@@ -1462,8 +1462,8 @@ BRAIDDB_C_API char* braiddb_perfcontext_report(braiddb_perfcontext_t* context, u
 BRAIDDB_C_API void braiddb_perfcontext_reset(braiddb_perfcontext_t* context);
 BRAIDDB_C_API void braiddb_set_perf_level(int level);
 
-/* ---- Timestamps of the user
-   Not implemented. */
+/* ---- Timestamps of the user: braiddb/db.h, DB::PutAt, and braiddb/comparator.h.
+   Timestamps and values that a get returns are freed by braiddb_free. */
 
 BRAIDDB_C_API void braiddb_compactoptions_set_full_history_ts_low(braiddb_compactoptions_t* options, char* timestamp,
                                                                   size_t timestamp_length);
@@ -1502,10 +1502,10 @@ BRAIDDB_C_API braiddb_t* braiddb_open_and_trim_history(const braiddb_options_t* 
                                                        size_t trim_timestamp_length, char** errptr);
 BRAIDDB_C_API void braiddb_put_cf_with_ts(braiddb_t* db, const braiddb_writeoptions_t* options,
                                           braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
-                                          const char* value, size_t value_length, const char* timestamp, size_t timestamp_length,
+                                          const char* timestamp, size_t timestamp_length, const char* value, size_t value_length,
                                           char** errptr);
 BRAIDDB_C_API void braiddb_put_with_ts(braiddb_t* db, const braiddb_writeoptions_t* options, const char* key, size_t key_length,
-                                       const char* value, size_t value_length, const char* timestamp, size_t timestamp_length,
+                                       const char* timestamp, size_t timestamp_length, const char* value, size_t value_length,
                                        char** errptr);
 BRAIDDB_C_API void braiddb_singledelete_cf_with_ts(braiddb_t* db, const braiddb_writeoptions_t* options,
                                                    braiddb_column_family_handle_t* column_family, const char* key,
@@ -1517,8 +1517,8 @@ BRAIDDB_C_API void braiddb_writebatch_delete_cf_with_ts(braiddb_writebatch_t* ba
                                                         braiddb_column_family_handle_t* column_family, const char* key,
                                                         size_t key_length, const char* timestamp, size_t timestamp_length);
 BRAIDDB_C_API void braiddb_writebatch_put_cf_with_ts(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family,
-                                                     const char* key, size_t key_length, const char* value, size_t value_length,
-                                                     const char* timestamp, size_t timestamp_length);
+                                                     const char* key, size_t key_length, const char* timestamp,
+                                                     size_t timestamp_length, const char* value, size_t value_length);
 BRAIDDB_C_API void braiddb_writebatch_singledelete_cf_with_ts(braiddb_writebatch_t* batch,
                                                               braiddb_column_family_handle_t* column_family, const char* key,
                                                               size_t key_length, const char* timestamp, size_t timestamp_length);

@@ -15,9 +15,9 @@ namespace braiddb {
 
 // The family that every database has, and that calls without a handle use.
 inline constexpr const char* kDefaultColumnFamilyName = "default";
-// Column families per database, including the default one and dropped families whose space is not yet released. Two are reserved,
-// for prepared transactions and deleted ranges: users have at most 1,021 families beside the default one. A batch that names a
-// reserved family is InvalidArgument.
+// Column families per database, including the default one and dropped families whose space is not yet released. Three are
+// reserved, for prepared transactions, deleted ranges and limits of history: users have at most 1,020 families beside the default
+// one. A batch that names a reserved family is InvalidArgument.
 inline constexpr uint32_t kMaxColumnFamilies = 1024;
 
 // Options of one family; all other options belong to the database. Each field is the one of that name in Options. Stored: fixed

@@ -127,6 +127,12 @@ class DB {
   static Status OpenAsSecondary(const Options& options, const std::string& path, const std::string& secondary_path,
                                 const std::vector<ColumnFamilyDescriptor>& families,
                                 std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db);
+  // Opens a database as Open, and removes all versions that are newer than `trim_ts` from the families with timestamps. An open
+  // that failed or was cut short may have removed a part of them; another call removes the rest.
+  static Status OpenAndTrimHistory(const Options& options, const std::string& path,
+                                   const std::vector<ColumnFamilyDescriptor>& families,
+                                   std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db,
+                                   std::string trim_ts);
   // The names of the column families, "default" first, as of some moment during the call. Works also while the database is open.
   static Status ListColumnFamilies(const Options& options, const std::string& path, std::vector<std::string>* names);
   // Removes the database in `path`, with its regions wherever they are. Files of others, and then the directory, stay. OK if
@@ -178,8 +184,8 @@ class DB {
 
   // Creates a family; durable when it returns OK. While dropped families without handles are being removed, the call first waits
   // for the removal, for up to 5 s.
-  //   InvalidArgument  the name exists, is empty, is longer than 255 bytes, or is "__braiddb_prepared_transactions" or
-  //                    "__braiddb_range_tombstones"
+  //   InvalidArgument  the name exists, is empty, is longer than 255 bytes, or is "__braiddb_prepared_transactions",
+  //                    "__braiddb_range_tombstones" or "__braiddb_full_history_ts_low"
   //   NoSpace          there are kMaxColumnFamilies families, or there is no room for another
   virtual Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                                     std::unique_ptr<ColumnFamilyHandle>* handle) = 0;
@@ -301,6 +307,39 @@ class DB {
   // The database below wrappers such as TransactionDB and DBWithTTL; its values are as stored. Checkpoints and backups copy this
   // database. Lives as long as this object.
   virtual DB* GetRootDB() { return this; }
+
+  // ---- User-defined timestamps, as in RocksDB. A family whose comparator has a timestamp size keeps versions of each key: one
+  // for each timestamp. A read sees, of each key, the newest version that is not newer than ReadOptions::timestamp. In such a
+  // family, Put, Delete, Merge, DeleteRange and reads without a timestamp are InvalidArgument. In all other families, so are the
+  // methods here. Timestamps have Comparator::timestamp_size() bytes. Transactions, keys that expire, and secondaries are
+  // NotSupported with such families. A family with timestamps can be created only in a database that was opened with one.
+  //
+  //   snapshots   a read sees the versions in its snapshot, and of those the ones up to its timestamp
+  //   limits      a key and its timestamp have at most kMaxKeySize bytes, a value kMaxValueSize - 1
+  //   properties  such as braiddb.estimate-num-keys count versions, deletions included
+
+  // Writes a version. It replaces the version of the same key and timestamp.
+  virtual Status PutAt(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice timestamp, Slice value);
+  // Writes a version that says that the key does not exist. Reads at older timestamps still see older versions.
+  virtual Status DeleteAt(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice timestamp);
+  // The same; iterators that show versions name its type.
+  virtual Status SingleDeleteAt(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice timestamp);
+  // DeleteAt for each key in [begin, end) that has a value at the timestamp, as one batch. Takes time and DRAM in proportion to
+  // the number of these keys. Writes to families with timestamps wait for it.
+  virtual Status DeleteRangeAt(const WriteOptions& options, ColumnFamilyHandle* family, Slice begin, Slice end, Slice timestamp);
+  // As Get. *timestamp becomes that of the version; empty if there is none. `timestamp` may be null.
+  virtual Status GetAt(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value,
+                       std::string* timestamp);
+  // As MultiGet. timestamps->size() becomes keys.size(). `timestamps` may be null.
+  virtual std::vector<Status> MultiGetAt(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
+                                         const std::vector<Slice>& keys, std::vector<std::string>* values,
+                                         std::vector<std::string>* timestamps);
+  // Allows CompactRange to drop versions that no read at `ts_low` or later sees. Durable when it returns OK. Reads at older
+  // timestamps are InvalidArgument from then on.
+  //   InvalidArgument  `ts_low` is smaller than the present limit
+  virtual Status IncreaseFullHistoryTsLow(ColumnFamilyHandle* family, Slice ts_low);
+  // The limit; empty if none was set.
+  virtual Status GetFullHistoryTsLow(ColumnFamilyHandle* family, std::string* ts_low);
 
  protected:
   DB() = default;

@@ -32,6 +32,8 @@ class Iterator {
   virtual Slice value() const = 0;
   // OK at both ends of the data. After an error the iterator is not valid.
   virtual Status status() const = 0;
+  // The timestamp of the current version. Empty in a family without timestamps. REQUIRES: Valid().
+  virtual Slice timestamp() const { return {}; }
 
  protected:
   Iterator() = default;

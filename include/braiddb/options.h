@@ -331,6 +331,14 @@ struct ReadOptions {
   // with status() Incomplete. The next seek starts again. Default: 0. Range: any; 0 is no limit.
   // Larger: more seeks succeed. Smaller: a shorter wait in ranges of many deletions.
   uint64_t max_skippable_internal_keys = 0;
+  // Families with timestamps only, and necessary there: read the newest version of each key that is not newer than this. The
+  // bytes must be valid during the call; iterators copy them. InvalidArgument in a family without timestamps, if the size is not
+  // Comparator::timestamp_size(), or if it is older than DB::GetFullHistoryTsLow.
+  std::optional<Slice> timestamp;
+  // Iterators of families with timestamps only: show all versions from this timestamp to `timestamp`, both inclusive, deletions
+  // included, the newest of a key first. Iterator::key() is then RocksDB's internal key: key, timestamp, and eight bytes
+  // (little-endian) of sequence number << 8 | type; the type is 1 for a put, 7 for a single deletion, 20 for a deletion.
+  std::optional<Slice> iter_start_ts;
 };
 
 struct WriteOptions {
@@ -359,6 +367,9 @@ struct ChangedOptions {
 struct CompactRangeOptions {
   // Also walk the last level, and drop the versions that only released snapshots needed. Default: true.
   bool sweep_last_level = true;
+  // Families with timestamps only: calls DB::IncreaseFullHistoryTsLow before the compaction, which then trims the history below.
+  // Default: none.
+  std::optional<Slice> full_history_ts_low;
 };
 
 }  // namespace braiddb

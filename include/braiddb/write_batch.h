@@ -43,6 +43,15 @@ class WriteBatch {
   void DeleteCF(uint32_t family, Slice key);
   void MergeCF(uint32_t family, Slice key, Slice operand);
   void DeleteRangeCF(uint32_t family, Slice begin, Slice end);
+  // Updates at a timestamp, for families whose comparator has timestamps (DB::PutAt). Null is the default family.
+  void PutAt(const ColumnFamilyHandle* family, Slice key, Slice timestamp, Slice value);
+  void DeleteAt(const ColumnFamilyHandle* family, Slice key, Slice timestamp);
+  void SingleDeleteAt(const ColumnFamilyHandle* family, Slice key, Slice timestamp);
+  void DeleteRangeAt(const ColumnFamilyHandle* family, Slice begin, Slice end, Slice timestamp);
+  void PutAtCF(uint32_t family, Slice key, Slice timestamp, Slice value);
+  void DeleteAtCF(uint32_t family, Slice key, Slice timestamp);
+  void SingleDeleteAtCF(uint32_t family, Slice key, Slice timestamp);
+  void DeleteRangeAtCF(uint32_t family, Slice begin, Slice end, Slice timestamp);
   // Removes all updates and save points.
   void Clear();
 
@@ -74,6 +83,12 @@ class WriteBatch {
     virtual Status MergeCF(uint32_t family, Slice key, Slice operand);
     // For any family. The default implementation returns InvalidArgument.
     virtual Status DeleteRangeCF(uint32_t family, Slice begin, Slice end);
+    // Updates at a timestamp. The bytes of `timestamp` follow those of `key`, or of `begin`, in memory. The default
+    // implementations return InvalidArgument.
+    virtual Status PutAtCF(uint32_t family, Slice key, Slice timestamp, Slice value);
+    virtual Status DeleteAtCF(uint32_t family, Slice key, Slice timestamp);
+    virtual Status SingleDeleteAtCF(uint32_t family, Slice key, Slice timestamp);
+    virtual Status DeleteRangeAtCF(uint32_t family, Slice begin, Slice end, Slice timestamp);
   };
   // Calls the handler for each update and stops at its first error. Corruption if the representation is malformed;
   // InvalidArgument if a key or value was too large to be added.
@@ -82,10 +97,12 @@ class WriteBatch {
   // The serialized form, one record per update. Integers are little-endian.
   //
   //   bytes   field
-  //   1       type: 1 put, 0 delete, 2 merge, 3 delete range; bit 4 is set for a family other than the default one
-  //   4       key length, or length of begin
+  //   1       type: 1 put, 0 delete, 2 merge, 3 delete range, 4 single delete (with bit 5 only); bit 4 is set for a family other
+  //           than the default one, bit 5 for an update at a timestamp
+  //   4       key length, or length of begin; with bit 5, the timestamp included that follows the key
   //   4       value length, or length of end
   //   4       family id, only with bit 4
+  //   4       length of the timestamp, only with bit 5
   //   …       key, value; of a range, begin and end
   const std::string& Data() const { return rep_; }
   // As Iterate, for a part of Data() that begins and ends between records.
@@ -98,6 +115,7 @@ class WriteBatch {
   static bool Fits(Slice key, Slice value);
   // Appends an update, or records that it is too large.
   void Add(uint8_t type, uint32_t family, Slice key, Slice value);
+  void AddAt(uint8_t type, uint32_t family, Slice key, Slice timestamp, Slice value);
   // InvalidArgument if an update was too large.
   Status CheckComplete() const;
   struct SavePoint {

@@ -177,7 +177,8 @@ TEST_F(CApiOptionStringsTest, ObjectsThatAreBuiltIn) {
   EXPECT_EQ("OK", Set("prefix_extractor=unknown;comparator=unknown;merge_operator=unknown"));  // as in RocksDB
   EXPECT_EQ(nullptr, result_->own.prefix_extractor);
   EXPECT_EQ(0u, Set("merge_operator=stringappend").find("Not implemented: "));
-  EXPECT_EQ(0u, Set("comparator=rocksdb.BytewiseComparator.u64ts").find("Not implemented: "));
+  EXPECT_EQ("OK", Set("comparator=rocksdb.BytewiseComparator.u64ts"));
+  EXPECT_EQ(BytewiseComparatorWithU64Ts(), result_->own.comparator);
 }
 
 }  // namespace

@@ -1,0 +1,175 @@
+#include "txn/timestamped_batch.h"
+
+#include <utility>
+
+#include "db/timestamped_entry.h"
+
+namespace braiddb {
+
+Status StoredBatch::CheckPlain(uint32_t family) const {
+  if (find_(family) == nullptr) return Status::OK();
+  return Status::InvalidArgument("the batch has an update without a timestamp, and column family " + std::to_string(family) +
+                                 " enables timestamp; give a timestamp");
+}
+
+Status StoredBatch::Find(uint32_t family, Slice timestamp, std::shared_ptr<TimestampedFamily>* found) const {
+  *found = find_(family);
+  if (*found == nullptr) return TakesNoTimestamp(std::to_string(family));
+  return CheckTimestampSize((*found)->comparator(), timestamp);
+}
+
+Status StoredBatch::PutCF(uint32_t family, Slice key, Slice value) {
+  stored_.PutCF(family, key, value);
+  return CheckPlain(family);
+}
+
+Status StoredBatch::DeleteCF(uint32_t family, Slice key) {
+  stored_.DeleteCF(family, key);
+  return CheckPlain(family);
+}
+
+Status StoredBatch::MergeCF(uint32_t family, Slice key, Slice operand) {
+  stored_.MergeCF(family, key, operand);
+  return CheckPlain(family);
+}
+
+Status StoredBatch::DeleteRangeCF(uint32_t family, Slice begin, Slice end) {
+  stored_.DeleteRangeCF(family, begin, end);
+  return CheckPlain(family);
+}
+
+Status StoredBatch::PutAtCF(uint32_t family, Slice key, Slice timestamp, Slice value) {
+  std::shared_ptr<TimestampedFamily> found;
+  if (Status status = Find(family, timestamp, &found); !status.ok()) return status;
+  stored_.PutCF(family, StoredKey(key, timestamp), StoredValue(value, VersionKind::kPut));
+  puts_.push_back({family, std::string(key), std::string(timestamp)});
+  return Status::OK();
+}
+
+Status StoredBatch::DeleteAtCF(uint32_t family, Slice key, Slice timestamp) {
+  std::shared_ptr<TimestampedFamily> found;
+  Status status = Find(family, timestamp, &found);
+  if (status.ok()) AddDeletion(family, key, timestamp);
+  return status;
+}
+
+Status StoredBatch::SingleDeleteAtCF(uint32_t family, Slice key, Slice timestamp) {
+  std::shared_ptr<TimestampedFamily> found;
+  Status status = Find(family, timestamp, &found);
+  if (status.ok()) stored_.PutCF(family, StoredKey(key, timestamp), StoredValue(Slice(), VersionKind::kSingleDelete));
+  return status;
+}
+
+void StoredBatch::AddDeletion(uint32_t family, Slice key, Slice timestamp) {
+  stored_.PutCF(family, StoredKey(key, timestamp), StoredValue(Slice(), VersionKind::kDelete));
+}
+
+Status StoredBatch::DeleteRangeAtCF(uint32_t family, Slice begin, Slice end, Slice timestamp) {
+  std::shared_ptr<TimestampedFamily> found;
+  if (Status status = Find(family, timestamp, &found); !status.ok()) return status;
+  const Comparator& comparator = found->comparator();
+  const auto compare = [&](Slice a, Slice b) { return comparator.CompareWithoutTimestamp(a, false, b, false); };
+  const int order = compare(begin, end);
+  if (order > 0) return Status::InvalidArgument("end key comes before start key");  // RocksDB's text
+  if (order == 0) return Status::OK();
+  const auto keys = scan_(*found, family, begin, end, timestamp);
+  for (keys->SeekToFirst(); keys->Valid(); keys->Next()) AddDeletion(family, keys->key(), timestamp);
+  for (const Version& put : puts_) {
+    const bool is_in_range = put.family == family && compare(put.key, begin) >= 0 && compare(put.key, end) < 0;
+    if (is_in_range && comparator.CompareTimestamp(put.timestamp, timestamp) <= 0) AddDeletion(family, put.key, timestamp);
+  }
+  return keys->status();
+}
+
+namespace {
+
+// Converts stored entries to a batch of the user.
+class UsersBatch final : public WriteBatch::Handler {
+ public:
+  UsersBatch(const FindTimestamped& find, WriteBatch* users) : find_(find), users_(users) {}
+
+  void Put(Slice, Slice) override {}  // the batch calls only the family variants below
+  void Delete(Slice) override {}
+  void Merge(Slice, Slice) override {}
+  Status PutCF(uint32_t family, Slice key, Slice value) override {
+    const auto found = find_(family);
+    if (found == nullptr) return users_->PutCF(family, key, value), Status::OK();
+    if (!IsTimestamped(key, value, found->timestamp_size())) return NotTimestamped();
+    const SplitKey version(key, found->timestamp_size());
+    const SplitValue stored(value);
+    switch (stored.kind) {
+      case VersionKind::kPut:
+        users_->PutAtCF(family, version.key, version.timestamp, stored.value);
+        return Status::OK();
+      case VersionKind::kDelete:
+        users_->DeleteAtCF(family, version.key, version.timestamp);
+        return Status::OK();
+      case VersionKind::kSingleDelete:
+        users_->SingleDeleteAtCF(family, version.key, version.timestamp);
+        return Status::OK();
+    }
+    return NotTimestamped();
+  }
+  Status DeleteCF(uint32_t family, Slice key) override {
+    if (find_(family) == nullptr) users_->DeleteCF(family, key);
+    return Status::OK();
+  }
+  Status MergeCF(uint32_t family, Slice key, Slice operand) override {
+    return users_->MergeCF(family, key, operand), Status::OK();
+  }
+  Status DeleteRangeCF(uint32_t family, Slice begin, Slice end) override {
+    return users_->DeleteRangeCF(family, begin, end), Status::OK();
+  }
+
+ private:
+  const FindTimestamped& find_;
+  WriteBatch* const users_;
+};
+
+class TimestampedLog final : public TransactionLogIterator {
+ public:
+  TimestampedLog(std::unique_ptr<TransactionLogIterator> base, FindTimestamped find)
+      : base_(std::move(base)), find_(std::move(find)) {
+    Take();
+  }
+
+  bool Valid() const override { return is_taken_; }
+  void Next() override {
+    if (!status_.ok()) return;
+    base_->Next();
+    Take();
+  }
+  Status status() const override { return status_.ok() ? base_->status() : status_; }
+  LoggedBatch GetBatch() override { return std::move(batch_); }
+
+ private:
+  // Takes the base's batch, or the next one that has an update for users.
+  void Take() {
+    is_taken_ = false;
+    batch_ = LoggedBatch();
+    for (; base_->Valid() && status_.ok(); base_->Next()) {
+      const LoggedBatch stored = base_->GetBatch();
+      auto users = std::make_unique<WriteBatch>();
+      UsersBatch convert(find_, users.get());
+      status_ = stored.updates->Iterate(&convert);
+      if (!status_.ok() || users->Count() == 0) continue;
+      batch_ = {stored.sequence, std::move(users)};
+      is_taken_ = true;
+      return;
+    }
+  }
+
+  const std::unique_ptr<TransactionLogIterator> base_;
+  const FindTimestamped find_;
+  LoggedBatch batch_;
+  bool is_taken_ = false;  // there is a batch at this position, which the caller may have
+  Status status_;
+};
+
+}  // namespace
+
+std::unique_ptr<TransactionLogIterator> NewTimestampedLog(std::unique_ptr<TransactionLogIterator> base, FindTimestamped find) {
+  return std::make_unique<TimestampedLog>(std::move(base), std::move(find));
+}
+
+}  // namespace braiddb
