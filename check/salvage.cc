@@ -53,7 +53,7 @@ std::vector<Salvage::Stretch> Salvage::FindStretches() const {
     // The originals of copies in an unsealed segment still exist.
     if (!segment.holds_log() || segment.state == SegmentState::kCopies) continue;
     const bool is_whole = segment.state == SegmentState::kSealed || segment.level_bytes != 0;
-    stretches.push_back({segment.start(), segment.entry_seed, segment.limit(), is_whole});
+    stretches.push_back({segment.start(), segment.entry_seed, segment.limit(), is_whole, false});
   }
   // If a level of copies was not found, every kIndex segment may belong to it. Segments that the level has replaced and not
   // released yet are read as well.
@@ -64,7 +64,7 @@ std::vector<Salvage::Stretch> Salvage::FindStretches() const {
       });
   for (const MediaSegment& segment : media_->segments()) {
     if (copies_are_found || segment.state != SegmentState::kIndex || segment.level_bytes != 0) continue;
-    stretches.push_back({segment.start(), segment.entry_seed, segment.capacity, false});
+    stretches.push_back({segment.start(), segment.entry_seed, segment.capacity, false, false});
   }
   if (media_->directories_are_sound()) return stretches;
   for (uint32_t region = 0; region < media_->regions(); ++region) {
@@ -86,7 +86,13 @@ void Salvage::FindHeaders(uint32_t region, std::vector<Stretch>* stretches) cons
     if (media_->image(i) != nullptr) root = media_->root(i);
   }
   const RegionImage& image = *media_->image(region);
+  PoolRange hole = image.NextHole(0);
   for (uint64_t offset = 0; offset + sizeof(SegmentHeader) <= image.bytes(); offset += kCacheLine) {
+    if (offset >= hole.end) hole = image.NextHole(offset);
+    if (offset >= hole.begin && offset < hole.end) {
+      offset = hole.end - kCacheLine;
+      continue;
+    }
     const auto& header = *reinterpret_cast<const SegmentHeader*>(image.base() + offset);
     const uint64_t data = offset + sizeof(SegmentHeader);
     if (const auto segment = known.find(data); segment != known.end()) {
@@ -96,14 +102,14 @@ void Salvage::FindHeaders(uint32_t region, std::vector<Stretch>* stretches) cons
     if (header.magic != SegmentHeader::kMagic || header.checksum != SegmentHeaderChecksum(header)) continue;
     if (header.region != region || (root != nullptr && header.mark != SegmentHeaderMark(header, root->secret))) continue;
     if (image.list_is_sound() && header.database_id != image.list().database_id) continue;
-    stretches->push_back({PmPtr(region, data), EntrySeed(header), std::min(header.capacity, image.bytes() - data), false});
+    stretches->push_back({PmPtr(region, data), EntrySeed(header), std::min(header.capacity, image.bytes() - data), false, true});
   }
 }
 
 // ---- Entries
 
-// STEPS  1 keep the valid entries  2 behind them, search for the next valid entry, and count the bytes in between as lost  3 if
-//        that entry belongs to a batch whose beginning is lost, skip the batch  4 continue with 1.
+// STEPS  1 keep the valid entries  2 behind them, search for the next valid entry, and count the bytes in between as lost, except
+//        at a hole  3 if that entry belongs to a batch of which a part is lost, skip the batch  4 continue with 1.
 void Salvage::ScanStretch(const Stretch& stretch) {
   uint8_t* const data = media_->Resolve(stretch.start);
   uint64_t start = 0;
@@ -117,25 +123,44 @@ void Salvage::ScanStretch(const Stretch& stretch) {
       if (stretch.sealed && reader.end() != stretch.limit) Lose(stretch, reader.end(), stretch.limit);
       return;
     }
-    if (next != end) Lose(stretch, end, next);
+    const bool is_behind_hole = next != end && IsCutByHole(stretch, end);
+    if (next != end && !is_behind_hole) Lose(stretch, end, next);
     // Behind damage, or at an incomplete batch, a batch member has lost the beginning of its batch.
     start = next;
     const auto* entry = reinterpret_cast<const LogEntry*>(data + next);
-    if (entry->is_batch_member()) start = SkipBrokenBatch(stretch, next);
+    if (!entry->is_batch_member()) continue;
+    bool is_complete = false;
+    start = SkipBrokenBatch(stretch, next, &is_complete);
+    if (is_behind_hole || (!is_complete && IsCutByHole(stretch, start))) continue;
+    ++report_->broken_batches;
+    report_->lost.push_back("a batch of which a part is gone, at " + media_->Place(stretch.start + next));
   }
 }
 
-uint64_t Salvage::SkipBrokenBatch(const Stretch& stretch, uint64_t offset) {
+uint64_t Salvage::SkipBrokenBatch(const Stretch& stretch, uint64_t offset, bool* is_complete) const {
   const LogReader reader(media_->Resolve(stretch.start), stretch.entry_seed, stretch.limit);
-  ++report_->broken_batches;
-  report_->lost.push_back("a batch of which a part is gone, at " + media_->Place(stretch.start + offset));
+  *is_complete = false;
   while (reader.ValidAt(offset)) {
     const auto& entry = *media_->Resolve<LogEntry>(stretch.start + offset);
     if (!entry.is_batch_member()) break;
     offset = NextEntryOffset(offset + LogEntrySize(entry));
-    if (!entry.more_follows()) break;
+    *is_complete = !entry.more_follows();
+    if (*is_complete) break;
   }
   return offset;
+}
+
+// The first line of an entry has its sizes. If the hole has cut that line, or the line is in the hole, the sizes are unknown.
+bool Salvage::IsCutByHole(const Stretch& stretch, uint64_t offset) const {
+  if (!stretch.may_have_hole) return false;
+  const uint64_t begin = stretch.start.offset() + offset;
+  const uint64_t limit = stretch.start.offset() + stretch.limit;
+  const PoolRange hole = media_->image(stretch.start.region())->NextHole(begin);
+  if (hole.begin >= limit) return false;
+  if (hole.begin < begin + sizeof(LogEntry)) return true;
+  const LogReader reader(media_->Resolve(stretch.start), stretch.entry_seed, stretch.limit, offset);
+  const LogEntry* const entry = reader.entry_at_start();
+  return entry != nullptr && hole.begin < begin + LogEntrySize(*entry);
 }
 
 void Salvage::Lose(const Stretch& stretch, uint64_t begin, uint64_t end) {

@@ -26,6 +26,9 @@ namespace braiddb {
 //            be lost.
 // FAMILIES   If the MANIFEST is damaged, names, comparators and drops of families are unknown. Each id with entries becomes a
 //            family with a made-up name.
+// HOLES      The database gives the blocks of free segments back, except their first and last page (pmem/part_blocks.h). A free
+//            segment without a descriptor is found by its header in the first page. Its hole is no loss, and neither are the
+//            parts of entries and batches that are left beside the hole.
 // COST       DRAM: 16 bytes per entry. One read of each segment; searches behind damage may read bytes again.
 class Salvage {
  public:
@@ -51,8 +54,9 @@ class Salvage {
   struct Stretch {
     PmPtr start;
     uint64_t entry_seed;
-    uint64_t limit;  // bytes
-    bool sealed;     // the range is known to be full of entries
+    uint64_t limit;      // bytes
+    bool sealed;         // the range is known to be full of entries
+    bool may_have_hole;  // the segment has no descriptor, so it may be free, and its blocks given back
   };
   struct Found {
     uint64_t prefix;
@@ -64,7 +68,10 @@ class Salvage {
   std::vector<Stretch> FindStretches() const;
   void FindHeaders(uint32_t region, std::vector<Stretch>* stretches) const;
   void ScanStretch(const Stretch& stretch);
-  uint64_t SkipBrokenBatch(const Stretch& stretch, uint64_t offset);
+  // Returns the end of the rest of a batch that begins at `offset`. Sets *is_complete to true if the batch has its last entry.
+  uint64_t SkipBrokenBatch(const Stretch& stretch, uint64_t offset, bool* is_complete) const;
+  // Returns true if the range begins at an entry that is cut by a hole, or in a hole.
+  bool IsCutByHole(const Stretch& stretch, uint64_t offset) const;
   void Lose(const Stretch& stretch, uint64_t begin, uint64_t end);
   void Keep(const LogEntry* entry);
   // Moves the range tombstones from found_ to ranges_, obsolete ones as well: the keys that they have hidden must not come

@@ -113,4 +113,16 @@ Status FillHolesOfRange(int fd, const std::string& path, uint64_t begin, uint64_
   return Status::OK();
 }
 
+void FindHolesOfRange(int fd, uint64_t begin, uint64_t end, std::vector<PoolRange>* holes) {
+  while (begin < end) {
+    const int64_t hole = Seek(fd, begin, end, SEEK_HOLE);
+    if (hole < 0 || hole == static_cast<int64_t>(end)) return;
+    const int64_t data = Seek(fd, static_cast<uint64_t>(hole), end, SEEK_DATA);
+    if (data < 0) return;
+    const PoolRange pages = PagesInside(static_cast<uint64_t>(hole), static_cast<uint64_t>(data));
+    if (!pages.empty()) holes->push_back(pages);
+    begin = static_cast<uint64_t>(data);
+  }
+}
+
 }  // namespace braiddb

@@ -74,4 +74,8 @@ class PartBlocks {
 // other thread stores to the range.
 Status FillHolesOfRange(int fd, const std::string& path, uint64_t begin, uint64_t end);
 
+// Appends the holes of [begin, end) of an open file to *holes, in ascending order, in whole pages. Blocks that were never written
+// are reported as holes too. Appends no more holes where the file system does not tell them.
+void FindHolesOfRange(int fd, uint64_t begin, uint64_t end, std::vector<PoolRange>* holes);
+
 }  // namespace braiddb

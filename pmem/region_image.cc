@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <utility>
 
 #include "pmem/dax_device.h"
+#include "pmem/part_blocks.h"
 #include "pmem/region_files.h"
 #include "util/check.h"
 #include "util/file.h"
@@ -18,6 +20,10 @@ namespace braiddb {
 namespace {
 
 constexpr uint64_t kMaxImageBytes = uint64_t{1} << 46;  // half of a process's address space; larger sums are damage
+
+// Bound of the holes that are mapped as zeros, of all regions together. Each costs two of the 65530 mappings that Linux allows a
+// process by default.
+constexpr uint64_t kMaxMappedHoles = 16384;
 
 // Returns the size of a file or device; 0 if it cannot be opened.
 uint64_t SizeOf(const std::string& path) {
@@ -42,7 +48,8 @@ Status RegionImage::Map(const std::string& directory, const Report& report, std:
   return status;
 }
 
-// STEPS  1 read the list  2 reserve address space of zeros for all parts  3 map each part over its range.
+// STEPS  1 read the list  2 reserve address space of zeros for all parts  3 map each part over its range  4 map zeros over the
+//        holes.
 Status RegionImage::MapLocked(const std::string& directory, const Report& report, std::unique_ptr<RegionImage>* result) {
   std::unique_ptr<RegionImage> image(new RegionImage(directory));
   if (Status status = image->ReadList(report); !status.ok()) return status;
@@ -58,6 +65,7 @@ Status RegionImage::MapLocked(const std::string& directory, const Report& report
     if (Status status = image->MapPart(i, offset, report); !status.ok()) return status;
     offset += image->list_.parts[i];
   }
+  image->MapHoles();
   *result = std::move(image);
   return Status::OK();
 }
@@ -136,7 +144,31 @@ Status RegionImage::MapPart(size_t index, uint64_t offset, const Report& report)
   }
   if (mmap(base_ + offset, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd.get(), 0) == MAP_FAILED)
     return posix::ErrnoStatus(errno, "map", path);
+  std::vector<PoolRange> holes;
+  FindHolesOfRange(fd.get(), 0, length, &holes);
+  for (const PoolRange& hole : holes) holes_.push_back({offset + hole.begin, offset + hole.end});
   return Status::OK();
+}
+
+// The lock keeps writers away, so a hole stays a hole, or gets blocks of zeros (FindFreeRanges). If the system refuses a mapping,
+// the other holes are read through the file.
+void RegionImage::MapHoles() {
+  std::vector<PoolRange> largest = holes_;
+  const uint64_t most = kMaxMappedHoles / std::max<uint64_t>(1, list_.region_count);
+  if (largest.size() > most) {
+    std::ranges::sort(largest, std::greater<>(), [](const PoolRange& hole) { return hole.end - hole.begin; });
+    largest.resize(most);
+  }
+  for (const PoolRange& hole : largest) {
+    if (mmap(base_ + hole.begin, hole.end - hole.begin, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+      return;
+  }
+}
+
+PoolRange RegionImage::NextHole(uint64_t offset) const {
+  const auto hole = std::ranges::upper_bound(holes_, offset, {}, &PoolRange::end);
+  return hole == holes_.end() ? PoolRange{bytes_, bytes_} : *hole;
 }
 
 // Subtracts the sizes of the parts before the offset.

@@ -4,6 +4,9 @@
 // USE          Opens for reading only, checks and repairs. It needs no PMDK, and read permission is enough.
 // DAMAGE       A missing or short file is reported, and reads as zeros. A damaged PARTS is reported; the parts are then those
 //              that the directory has.
+// HOLES        A hole of a part reads as zeros and takes no block: pages of zeros in DRAM lie over the hole. Without them, a
+//              read of a hole takes a block in tmpfs, and ends the process by SIGBUS if the file system is full. Exceptions: a
+//              file system that does not tell holes, and the smallest holes beyond kMaxMappedHoles.
 // DEVICES      A device (dax_device.h) cannot be mapped privately. Its pages are copied to DRAM, except pages of zeros.
 // CONCURRENCY  The shared lock of the directory keeps processes that write from opening the region. A file that another program
 //              truncates meanwhile ends this process when it touches the lost pages.
@@ -18,6 +21,7 @@
 #include <vector>
 
 #include "braiddb/status.h"
+#include "pmem/free_ranges.h"
 #include "pmem/part_list.h"
 #include "pmem/posix.h"
 
@@ -54,6 +58,9 @@ class RegionImage {
     uint64_t bytes;
   };
   const std::vector<Absent>& absent() const { return absent_; }
+  // Returns the first hole that ends behind `offset`, and may contain it. The hole is in offsets of the pool, and consists of
+  // whole pages. Returns {bytes(), bytes()} if there is none.
+  PoolRange NextHole(uint64_t offset) const;
   // Returns "<path of the part>, byte <n>" for an offset in the pool.
   std::string Place(uint64_t offset) const;
 
@@ -64,12 +71,15 @@ class RegionImage {
   Status ReadList(const Report& report);
   // Maps one part at `offset` of the image, or copies a device there. Damage is reported.
   Status MapPart(size_t index, uint64_t offset, const Report& report);
+  // Maps zeros over the largest holes.
+  void MapHoles();
 
   const std::string directory_;
   posix::Fd lock_;
   PartList list_;
   bool list_is_sound_ = false;
   std::vector<Absent> absent_;
+  std::vector<PoolRange> holes_;  // ascending
   uint8_t* base_ = nullptr;
   uint64_t bytes_ = 0;
 };

@@ -60,6 +60,8 @@ void TouchPages(uint8_t* data, uint64_t bytes) {
 //   in use        its owner has it; `map` finds it by address
 //   free          free_segments and `map`; kFree in DRAM and on media; all pages have blocks
 //   punched       punched_segments and `map`; as free, but some pages may have no blocks (BLOCKS in the header)
+//   doubtful      doubtful_segments and `map`; as punched, but was not punched in this session. So the segment may have blocks
+//                 that were reserved and not written: the file system reports such blocks as holes
 //   deferred      deferred_ and `map`; kFree in DRAM, in use on media (DEFERRED RELEASES in the header)
 //   returned      returned_handles; the pool has its space, and `map` does not find it
 //
@@ -107,10 +109,13 @@ class SegmentAllocator::Impl {
     std::mutex generation_mutex;  // guards directory.NextGeneration, and the directory.Open with that generation
     mutable std::mutex mutex;     // guards the fields below; held for moments only
     std::deque<Segment> handles;  // never shrinks, so handles stay valid
-    std::map<uint64_t, Segment*> returned_handles;       // by start: handles of segments that were returned to the pool
-    std::multimap<uint64_t, Segment*> free_segments;     // by capacity
-    std::multimap<uint64_t, Segment*> punched_segments;  // by capacity
-    uint64_t least_free = 0;                             // least bytes in free_segments since the last call of GiveBackFree
+    std::map<uint64_t, Segment*> returned_handles;        // by start: handles of segments that were returned to the pool
+    std::multimap<uint64_t, Segment*> free_segments;      // by capacity
+    std::multimap<uint64_t, Segment*> punched_segments;   // by capacity
+    std::multimap<uint64_t, Segment*> doubtful_segments;  // by capacity
+    uint64_t bytes_with_blocks = 0;                       // sum of the capacities in free_segments
+    uint64_t doubtful_bytes = 0;                          // sum of the capacities in doubtful_segments
+    uint64_t least_free = 0;                              // least result of BytesToGiveBack since the last call of GiveBackFree
     // The same between the calls before, less what was given back since. Used by GiveBackFree only, so by one thread at a time.
     std::array<uint64_t, kGiveBackWindow> least_free_before{};
     std::vector<SegmentDescriptor*> unused_descriptors;
@@ -130,13 +135,19 @@ class SegmentAllocator::Impl {
   uint64_t UsualChunks(const RegionSegments& home) const;
   uint64_t OpenChunks(const RegionSegments& home) const;
   static uint64_t FreeWithBlocks(const RegionSegments& home);
+  static uint64_t BytesToGiveBack(const RegionSegments& home);
   static Segment* PopFree(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes);
   static void PushFree(RegionSegments* home, Segment* segment);
   static void PushPunched(RegionSegments* home, Segment* segment);
+  static void PushDoubtful(RegionSegments* home, Segment* segment, bool counts_as_punched);
+  static void AddWithoutBlocks(RegionSegments* home, Segment* segment, bool counts_as_punched);
+  static Segment* PopWithoutBlocks(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes, bool* is_doubtful);
+  static void RemoveWithoutBlocks(RegionSegments* home, Segment* segment);
   static Status TakePunched(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes, Segment** segment);
   static PoolRange PagesOf(const Segment* segment);
   uint64_t KeptBytes(const RegionSegments& home, uint64_t kept) const;
-  static Segment* PopSuperfluous(RegionSegments* home, uint64_t most_bytes);
+  static Segment* PopSuperfluous(RegionSegments* home, uint64_t most_bytes, bool* is_doubtful);
+  static void GiveBackSegment(RegionSegments* home, Segment* segment, bool is_doubtful);
   Status TakeFromPool(RegionSegments* home, uint64_t chunks, Segment** segment);
   Status UnusedDescriptor(RegionSegments* home, SegmentDescriptor** descriptor);
   Status FindRoom(RegionSegments* home, uint64_t min_bytes, uint64_t usual_chunks, Segment** segment);
@@ -191,9 +202,10 @@ Status SegmentAllocator::Impl::LoadRegion(RegionSegments* home) {
     const SegmentState state = SegmentDirectory::StateOf(*descriptor);
     segment->state_.store(state, std::memory_order_relaxed);
     if (state == SegmentState::kFree) {
-      // An open that found holes has left them inside free segments.
-      const bool has_blocks = home->region->FindBlocks(PagesOf(segment)) == PartBlocks::Found::kAll;
-      has_blocks ? PushFree(home, segment) : PushPunched(home, segment);
+      // An open that found holes has left them inside free segments. The file system reports reserved blocks without data as
+      // holes too. A segment without any data counts as punched: reserved segments without any write are few.
+      const PartBlocks::Found found = home->region->FindBlocks(PagesOf(segment));
+      found == PartBlocks::Found::kAll ? PushFree(home, segment) : PushDoubtful(home, segment, found == PartBlocks::Found::kNone);
     } else {
       segment->generation_ = descriptor->generation;
       segment->entry_seed_ = EntrySeed(*descriptor);
@@ -248,9 +260,11 @@ uint64_t SegmentAllocator::Impl::OpenChunks(const RegionSegments& home) const {
 }
 
 // Returns the bytes of free segments whose pages all have blocks. REQUIRES: mutex.
-uint64_t SegmentAllocator::Impl::FreeWithBlocks(const RegionSegments& home) {
-  BRAIDDB_DCHECK(home.usage.free_bytes >= home.usage.punched_bytes);
-  return home.usage.free_bytes - home.usage.punched_bytes;
+uint64_t SegmentAllocator::Impl::FreeWithBlocks(const RegionSegments& home) { return home.bytes_with_blocks; }
+
+// Returns the bytes of free segments whose blocks GiveBackFree may give back. REQUIRES: mutex.
+uint64_t SegmentAllocator::Impl::BytesToGiveBack(const RegionSegments& home) {
+  return home.bytes_with_blocks + home.doubtful_bytes;
 }
 
 // Removes and returns the smallest segment of free_segments with a capacity in [min_bytes, max_bytes]; null if there is none.
@@ -262,9 +276,10 @@ Segment* SegmentAllocator::Impl::PopFree(RegionSegments* home, uint64_t min_byte
   BRAIDDB_DCHECK(segment->state() == SegmentState::kFree && segment->capacity() == it->first);
   BRAIDDB_DCHECK(home->usage.free_segments > 0 && home->usage.free_bytes >= segment->capacity());
   home->free_segments.erase(it);
+  home->bytes_with_blocks -= segment->capacity();
   --home->usage.free_segments;
   home->usage.free_bytes -= segment->capacity();
-  home->least_free = std::min(home->least_free, FreeWithBlocks(*home));
+  home->least_free = std::min(home->least_free, BytesToGiveBack(*home));
   return segment;
 }
 
@@ -272,45 +287,82 @@ void SegmentAllocator::Impl::PushFree(RegionSegments* home, Segment* segment) {
   BRAIDDB_DCHECK(segment->state() == SegmentState::kFree);
   const std::lock_guard<std::mutex> lock(home->mutex);
   home->free_segments.emplace(segment->capacity(), segment);
+  home->bytes_with_blocks += segment->capacity();
   ++home->usage.free_segments;
   home->usage.free_bytes += segment->capacity();
 }
 
-void SegmentAllocator::Impl::PushPunched(RegionSegments* home, Segment* segment) {
+// Counts a segment that enters punched_segments or doubtful_segments. REQUIRES: mutex.
+void SegmentAllocator::Impl::AddWithoutBlocks(RegionSegments* home, Segment* segment, bool counts_as_punched) {
   BRAIDDB_DCHECK(segment->state() == SegmentState::kFree);
   segment->touched_.store(false, std::memory_order_relaxed);
   segment->has_small_pages_.store(true, std::memory_order_relaxed);
-  const std::lock_guard<std::mutex> lock(home->mutex);
-  home->punched_segments.emplace(segment->capacity(), segment);
   ++home->usage.free_segments;
   home->usage.free_bytes += segment->capacity();
+  segment->counts_as_punched_ = counts_as_punched;
+  if (!counts_as_punched) return;
   ++home->usage.punched_segments;
   home->usage.punched_bytes += segment->capacity();
 }
 
-// Removes the smallest punched segment with a capacity in [min_bytes, max_bytes], and takes blocks for its pages. *segment is
-// null if there is none, or after an error, when the segment is punched again.
+// Reverses AddWithoutBlocks. REQUIRES: mutex.
+void SegmentAllocator::Impl::RemoveWithoutBlocks(RegionSegments* home, Segment* segment) {
+  BRAIDDB_DCHECK(segment->state() == SegmentState::kFree && home->usage.free_segments > 0);
+  --home->usage.free_segments;
+  home->usage.free_bytes -= segment->capacity();
+  if (!segment->counts_as_punched_) return;
+  BRAIDDB_DCHECK(home->usage.punched_segments > 0);
+  --home->usage.punched_segments;
+  home->usage.punched_bytes -= segment->capacity();
+}
+
+void SegmentAllocator::Impl::PushPunched(RegionSegments* home, Segment* segment) {
+  const std::lock_guard<std::mutex> lock(home->mutex);
+  home->punched_segments.emplace(segment->capacity(), segment);
+  AddWithoutBlocks(home, segment, true);
+}
+
+void SegmentAllocator::Impl::PushDoubtful(RegionSegments* home, Segment* segment, bool counts_as_punched) {
+  const std::lock_guard<std::mutex> lock(home->mutex);
+  home->doubtful_segments.emplace(segment->capacity(), segment);
+  home->doubtful_bytes += segment->capacity();
+  AddWithoutBlocks(home, segment, counts_as_punched);
+}
+
+// Removes and returns the smallest doubtful segment with a capacity in [min_bytes, max_bytes]; if there is none, the smallest
+// punched segment; null if there is none either.
+Segment* SegmentAllocator::Impl::PopWithoutBlocks(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes,
+                                                  bool* is_doubtful) {
+  const std::lock_guard<std::mutex> lock(home->mutex);
+  for (auto* const segments : {&home->doubtful_segments, &home->punched_segments}) {
+    const auto it = segments->lower_bound(min_bytes);
+    if (it == segments->end() || it->first > max_bytes) continue;
+    Segment* const segment = it->second;
+    *is_doubtful = segments == &home->doubtful_segments;
+    segments->erase(it);
+    RemoveWithoutBlocks(home, segment);
+    if (*is_doubtful) {
+      home->doubtful_bytes -= segment->capacity();
+      home->least_free = std::min(home->least_free, BytesToGiveBack(*home));
+    }
+    return segment;
+  }
+  return nullptr;
+}
+
+// Removes the smallest doubtful or punched segment with a capacity in [min_bytes, max_bytes], and takes blocks for its pages.
+// *segment is null if there is none. After an error *segment is null too, and the segment is doubtful or punched again.
 Status SegmentAllocator::Impl::TakePunched(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes, Segment** segment) {
   *segment = nullptr;
-  Segment* found = nullptr;
-  {
-    const std::lock_guard<std::mutex> lock(home->mutex);
-    const auto it = home->punched_segments.lower_bound(min_bytes);
-    if (it == home->punched_segments.end() || it->first > max_bytes) return Status::OK();
-    found = it->second;
-    BRAIDDB_DCHECK(found->state() == SegmentState::kFree && home->usage.punched_segments > 0);
-    home->punched_segments.erase(it);
-    --home->usage.free_segments;
-    home->usage.free_bytes -= found->capacity();
-    --home->usage.punched_segments;
-    home->usage.punched_bytes -= found->capacity();
-  }
+  bool is_doubtful = false;
+  Segment* const found = PopWithoutBlocks(home, min_bytes, max_bytes, &is_doubtful);
+  if (found == nullptr) return Status::OK();
   // ORDER: blocks for all pages before the segment is opened or returned. [CC-66]
   Status status = home->region->TakeBlocks(PagesOf(found));
   if (status.ok()) {
     *segment = found;
   } else {
-    PushPunched(home, found);
+    is_doubtful ? PushDoubtful(home, found, found->counts_as_punched_) : PushPunched(home, found);
   }
   return status;
 }
@@ -362,7 +414,7 @@ Status SegmentAllocator::Impl::ReturnAllFree(RegionSegments* home) {
   return Status::OK();
 }
 
-// As ReturnAllFree, for punched segments. Those for which the file system has no blocks stay punched.
+// As ReturnAllFree, for doubtful and punched segments. Those for which the file system has no blocks stay what they are.
 Status SegmentAllocator::Impl::ReturnAllPunched(RegionSegments* home) {
   Segment* segment = nullptr;
   while (TakePunched(home, 0, UINT64_MAX, &segment).ok() && segment != nullptr) {
@@ -382,8 +434,11 @@ Status SegmentAllocator::Impl::FindRoom(RegionSegments* home, uint64_t min_bytes
   if (*segment != nullptr) return Status::OK();
 
   // A request larger than every free segment: if enough bytes are free, returning them avoids a growth of the region.
-  if (const Usage usage = GetUsage(home->region->index());
-      chunks > full_chunks_ && (usage.free_bytes - usage.punched_bytes) / kPlentyFree >= min_bytes) {
+  const auto free_with_blocks = [home] {
+    const std::lock_guard<std::mutex> lock(home->mutex);
+    return FreeWithBlocks(*home);
+  };
+  if (chunks > full_chunks_ && free_with_blocks() / kPlentyFree >= min_bytes) {
     if (Status status = ReturnAllFree(home); !status.ok()) return status;
   }
   Status status = TakeFromPool(home, chunks, segment);
@@ -456,8 +511,8 @@ Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, Segm
 Status SegmentAllocator::Impl::KeepReserve(RegionSegments* home, uint64_t bytes) {
   uint64_t chunks = UsualChunks(*home);
   const auto has_enough = [&] {
-    const Usage usage = GetUsage(home->region->index());
-    return usage.free_bytes - usage.punched_bytes >= bytes;
+    const std::lock_guard<std::mutex> lock(home->mutex);
+    return FreeWithBlocks(*home) >= bytes;
   };
   while (!has_enough() && home->region->Headroom() < 2 * bytes) {
     if (BackSpare(home, 0)) continue;
@@ -726,29 +781,50 @@ bool SegmentAllocator::Impl::HasSuperfluous(uint64_t kept) const {
     if (!home.region->MayGiveBack()) continue;
     const uint64_t keeps = KeptBytes(home, kept);
     const std::lock_guard<std::mutex> lock(home.mutex);
-    if (!home.free_segments.empty() && FreeWithBlocks(home) >= keeps &&
-        FreeWithBlocks(home) - keeps >= home.free_segments.begin()->first)
-      return true;
+    const uint64_t bytes = BytesToGiveBack(home);
+    const uint64_t superfluous = bytes - std::min(bytes, keeps);
+    for (const auto* const segments : {&home.doubtful_segments, &home.free_segments}) {
+      if (!segments->empty() && superfluous >= segments->begin()->first) return true;
+    }
   }
   return false;
 }
 
-// Removes the largest free segment of at most so many bytes; null if there is none. PopFree takes the smallest.
-Segment* SegmentAllocator::Impl::PopSuperfluous(RegionSegments* home, uint64_t most_bytes) {
+// Removes and returns the largest doubtful segment of at most `most_bytes` bytes; if there is none, the largest free segment;
+// null if there is none either. PopFree takes the smallest.
+Segment* SegmentAllocator::Impl::PopSuperfluous(RegionSegments* home, uint64_t most_bytes, bool* is_doubtful) {
   const std::lock_guard<std::mutex> lock(home->mutex);
-  auto it = home->free_segments.upper_bound(most_bytes);
-  if (it == home->free_segments.begin()) return nullptr;
-  Segment* const segment = (--it)->second;
-  home->free_segments.erase(it);
-  --home->usage.free_segments;
-  home->usage.free_bytes -= segment->capacity();
-  home->least_free = std::min(home->least_free, FreeWithBlocks(*home));
-  return segment;
+  for (auto* const segments : {&home->doubtful_segments, &home->free_segments}) {
+    auto it = segments->upper_bound(most_bytes);
+    if (it == segments->begin()) continue;
+    Segment* const segment = (--it)->second;
+    *is_doubtful = segments == &home->doubtful_segments;
+    segments->erase(it);
+    if (*is_doubtful) {
+      home->doubtful_bytes -= segment->capacity();
+      RemoveWithoutBlocks(home, segment);
+    } else {
+      home->bytes_with_blocks -= segment->capacity();
+      --home->usage.free_segments;
+      home->usage.free_bytes -= segment->capacity();
+    }
+    home->least_free = std::min(home->least_free, BytesToGiveBack(*home));
+    return segment;
+  }
+  return nullptr;
 }
 
-// STEPS  1 note the least bytes that were free since the last call  2 what was free during the whole window, beyond the kept
-//        bytes, is superfluous  3 remove a segment from the free list, so that no thread takes it  4 give its blocks back  5
-//        enter it as punched.
+// Gives the blocks of a segment that PopSuperfluous has returned back, and enters the segment in its new list.
+void SegmentAllocator::Impl::GiveBackSegment(RegionSegments* home, Segment* segment, bool is_doubtful) {
+  // ORDER: kFree is durable before the hole. A segment enters the free list when its state is durable. [CC-66]
+  if (home->region->GiveBack(PagesOf(segment)).ok()) return PushPunched(home, segment);
+  if (is_doubtful) return PushDoubtful(home, segment, segment->counts_as_punched_);
+  home->region->TakeBlocks(PagesOf(segment)).ok() ? PushFree(home, segment) : PushPunched(home, segment);
+}
+
+// STEPS  1 note the least bytes that may have blocks since the last call  2 the bytes that were free during the whole window,
+//        beyond the kept bytes, are superfluous  3 remove a segment from its list, so that no thread takes it  4 give its
+//        blocks back  5 enter it as punched.
 void SegmentAllocator::Impl::GiveBackFree(uint64_t kept, const std::function<bool()>& stops) {
   for (RegionSegments& home : regions_) {
     if (!home.region->MayGiveBack()) continue;
@@ -757,19 +833,18 @@ void SegmentAllocator::Impl::GiveBackFree(uint64_t kept, const std::function<boo
     {
       const std::lock_guard<std::mutex> lock(home.mutex);
       std::move_backward(home.least_free_before.begin(), home.least_free_before.end() - 1, home.least_free_before.end());
-      home.least_free_before[0] = std::min(home.least_free, FreeWithBlocks(home));
-      home.least_free = FreeWithBlocks(home);
+      home.least_free_before[0] = std::min(home.least_free, BytesToGiveBack(home));
+      home.least_free = BytesToGiveBack(home);
       const uint64_t unused = *std::min_element(home.least_free_before.begin(), home.least_free_before.end());
       superfluous = unused - std::min(unused, keeps);
     }
     while (superfluous > 0 && !stops() && home.region->MayGiveBack()) {
-      Segment* const segment = PopSuperfluous(&home, superfluous);
+      bool is_doubtful = false;
+      Segment* const segment = PopSuperfluous(&home, superfluous, &is_doubtful);
       if (segment == nullptr) break;
       superfluous -= segment->capacity();
       for (uint64_t& unused : home.least_free_before) unused -= std::min(unused, segment->capacity());
-      // ORDER: kFree is durable before the hole. A segment enters the free list when its state is durable. [CC-66]
-      const Status given = home.region->GiveBack(PagesOf(segment));
-      given.ok() || !home.region->TakeBlocks(PagesOf(segment)).ok() ? PushPunched(&home, segment) : PushFree(&home, segment);
+      GiveBackSegment(&home, segment, is_doubtful);
     }
   }
 }

@@ -111,6 +111,7 @@ class Segment {
   void* descriptor_ = nullptr;                // the SegmentDescriptor on media
   std::atomic<bool> touched_{false};          // all pages have memory since this open
   std::atomic<bool> has_small_pages_{false};  // blocks were given back since the segment had huge pages
+  bool counts_as_punched_ = false;            // is in Usage::punched_segments; guarded by the mutex of the region
 };
 
 // The purpose of an allocation. In a region that cannot grow, kPut leaves the space of three segments free, and kDelete that of
@@ -172,7 +173,8 @@ class SegmentAllocator {
   Status PrepareFirst(uint32_t region);
 
   // Gives the blocks of free segments back to the file system. Keeps those of `kept` bytes of free segments in all regions
-  // together, and at least what each region needs for SpaceUse. A segment counts as superfluous if that many bytes were free
+  // together, and at least what each region needs for SpaceUse. Free segments that may have blocks of an earlier session count
+  // as segments with blocks, and lose them first. A segment counts as superfluous if that many bytes were free
   // during the last kGiveBackWindow calls. The caller calls at regular times, which makes the calls a measure of time. Ends when
   // `stops` returns true, which it asks before each segment. A refusal by the file system is written to the log, and ends it.
   void GiveBackFree(uint64_t kept, const std::function<bool()>& stops);
@@ -197,7 +199,7 @@ class SegmentAllocator {
     uint64_t segment_bytes = 0;
     uint64_t free_segments = 0;
     uint64_t free_bytes = 0;
-    // Of the free ones: those without all of their blocks.
+    // Of the free ones: those whose blocks were given back, and those without data when the region was opened.
     uint64_t punched_segments = 0;
     uint64_t punched_bytes = 0;
   };

@@ -135,6 +135,31 @@ TEST_F(GiveBackTest, ACallEndsWhereItIsToldTo) {
   EXPECT_EQ(allocator()->GetUsage(0).punched_segments, 3u);
 }
 
+// The file system reports reserved blocks without data as holes. They go back after an open, at the rate of other blocks.
+TEST_F(GiveBackTest, ReservedBlocksWithoutDataGoBackAfterAnOpen) {
+  std::vector<Segment*> segments;
+  for (int i = 0; i < 40; ++i) segments.push_back(Filled(1));
+  for (Segment* segment : segments) ASSERT_TRUE(allocator()->Release(segment).ok());
+  GiveBack();
+  const uint64_t blocks = BlockBytes();
+  segments.clear();
+  for (int i = 0; i < 36; ++i) {
+    segments.push_back(Allocate());
+    std::memset(segments.back()->data(), 2, segments.back()->capacity() / 2);
+  }
+  for (Segment* segment : segments) ASSERT_TRUE(allocator()->Release(segment).ok());
+  const uint64_t taken = BlockBytes();
+  ASSERT_GT(taken, blocks + 16 * segments[0]->capacity());
+  Reopen();
+  const auto usage = allocator()->GetUsage(0);
+  EXPECT_LE(usage.punched_segments, 8u) << "segments with blocks do not count";
+  GiveBack(0, 1);
+  EXPECT_EQ(BlockBytes(), taken) << "the window has not passed";
+  GiveBack();
+  EXPECT_LE(BlockBytes(), blocks + kMiB);
+  EXPECT_GT(allocator()->GetUsage(0).punched_segments, 16u);
+}
+
 // An open leaves the holes of free segments, and fills those of others.
 TEST_F(GiveBackTest, AnOpenLeavesHolesOfFreeSegmentsOnly) {
   const std::vector<Segment*> kept = Spread(4, 60);
