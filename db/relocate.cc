@@ -72,6 +72,7 @@ Status DBImpl::RelocateSparse(bool* relocated, bool urgent) try {
   }
   counters_.flushed_lines.fetch_add(relocation.flushed_lines, std::memory_order_relaxed);
   if (OutcomeOf(Work::kMakeCopies, status) == Outcome::kLater) {
+    if (!urgent) relocation_progress_.NoteFailed();
     Log("relocation: " + status.ToString());
     return Status::OK();  // the originals stay; there is only less free space than before
   }

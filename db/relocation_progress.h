@@ -32,6 +32,9 @@ class RelocationProgress {
     return true;
   }
 
+  // The relocation that has begun made no copies, for want of space or memory. It does not count.
+  void NoteFailed() { rounds_ -= rounds_ > 0; }
+
  private:
   static constexpr uint32_t kRounds = 32;
 

@@ -171,12 +171,14 @@ class PowerCutOfProcess final : public PersistObserver {
   Random random_;
 };
 
-// No memtable fills up, so one thread stores. The operations include the first limit, which creates the hidden family.
+// No memtable fills up, so one thread stores. The operations include the first limit, which creates the hidden family. With an
+// NV-Tree the family takes a segment from PMDK's pool, which the cut does not know: then it exists before the first cut.
 TEST(TimestampPowerCutTest, AnOpenHasWhatWasAcknowledged) {
   constexpr int kCutOperations = 22;  // up to the first compaction
   Options options = MakeOptions();
   options.memtable_size = 4 << 20;
   options.disable_auto_compaction = true;
+  const int operations_before = TestedL1() == L1Kind::kNvTree ? 11 : 0;
   int cuts = 0;
   for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
     bool is_done = false;
@@ -184,13 +186,17 @@ TEST(TimestampPowerCutTest, AnOpenHasWhatWasAcknowledged) {
       TestDirectory directory;
       Acknowledged acknowledged;
       const std::string path = directory.File("db");
-      const int exit_status = RunInChild([&] {
+      const int exit_status = RunInChild([&]() -> int {
         const auto db = OpenOrFail(options, path);
+        const auto execute = [&](int begin, int end) {
+          for (int i = begin; i < end; ++i) {
+            if (!Execute(db.get(), i).ok()) _exit(1);
+            *acknowledged = i + 1;
+          }
+        };
+        execute(0, operations_before);
         const PowerCutOfProcess cut(static_cast<DBImpl*>(db->GetRootDB())->regions(), fence, luck);
-        for (int i = 0; i < kCutOperations; ++i) {
-          if (!Execute(db.get(), i).ok()) return 1;
-          *acknowledged = i + 1;
-        }
+        execute(operations_before, kCutOperations);
         _exit(0);
       });
       ASSERT_TRUE(exit_status == 0 || exit_status == kIsCutShort) << exit_status;
@@ -200,7 +206,7 @@ TEST(TimestampPowerCutTest, AnOpenHasWhatWasAcknowledged) {
       if (HasFatalFailure()) return;
     }
   }
-  EXPECT_GT(cuts, 4 * kCutOperations / kSlowdown);
+  EXPECT_GE(cuts, 4 * (kCutOperations - operations_before) / kSlowdown);
 }
 
 }  // namespace

@@ -14,7 +14,10 @@ uint64_t HashLong(const void* data, size_t bytes, uint64_t seed) {
   return kHasAvx2 ? HashLongAvx2(data, bytes, seed) : XXH3_64bits_withSeed(data, bytes, seed);
 }
 
-LongHash::LongHash(uint64_t seed) { XXH3_64bits_reset_withSeed(&state_, seed); }
+LongHash::LongHash(uint64_t seed) {
+  XXH3_INITSTATE(&state_);  // a reset reads some fields
+  XXH3_64bits_reset_withSeed(&state_, seed);
+}
 
 void LongHash::Add(const void* piece, size_t bytes) {
   if (bytes == 0) return;  // the address may be null

@@ -333,11 +333,11 @@ struct ReadOptions {
   uint64_t max_skippable_internal_keys = 0;
   // Families with timestamps only, and necessary there: read the newest version of each key that is not newer than this. The
   // bytes must be valid during the call; iterators copy them. InvalidArgument in a family without timestamps, if the size is not
-  // Comparator::timestamp_size(), or if it is older than DB::GetFullHistoryTsLow.
+  // Comparator::timestamp_size(), or if it is older than DB::GetFullHistoryTsLow. Default: none.
   std::optional<Slice> timestamp;
   // Iterators of families with timestamps only: show all versions from this timestamp to `timestamp`, both inclusive, deletions
   // included, the newest of a key first. Iterator::key() is then RocksDB's internal key: key, timestamp, and eight bytes
-  // (little-endian) of sequence number << 8 | type; the type is 1 for a put, 7 for a single deletion, 20 for a deletion.
+  // (little-endian) of sequence number << 8 | type: 1 for a put, 7 for a single deletion, 20 for a deletion. Default: none.
   std::optional<Slice> iter_start_ts;
 };
 
