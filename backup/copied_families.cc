@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "util/comparator_name.h"
 
 namespace braiddb {
 
@@ -53,17 +54,16 @@ Status FamilyWriter::Create(DB* db, const CopiedFamilies& families, const std::v
   db_ = db;
   for (const CopiedFamily& family : families) {
     ColumnFamilyOptions options;
-    options.comparator = nullptr;
     options.l1 = family.l1;
     options.nv_leaf_size = family.nv_leaf_size;
     std::vector<const Comparator*> known = comparators;
-    known.insert(known.end(), {db->GetOptions().comparator, BytewiseComparator(), ReverseBytewiseComparator()});
+    known.push_back(db->GetOptions().comparator);
     const auto found = std::find_if(known.begin(), known.end(), [&](auto* one) { return one->Name() == family.comparator; });
-    if (found == known.end()) {
+    options.comparator = found != known.end() ? *found : BuiltInComparator(family.comparator);
+    if (options.comparator == nullptr) {
       return Status::InvalidArgument("column family '" + family.name + "' is ordered by comparator '" + family.comparator +
                                      "', which has to be in CopyOptions::comparators");
     }
-    options.comparator = *found;
     std::unique_ptr<ColumnFamilyHandle> handle;
     if (Status status = CreateFamilyOfCopy(db, options, family.name, &handle); !status.ok()) return status;
     ids_.push_back(family.id);

@@ -114,6 +114,10 @@ namespace {
 Status DeleteAllIn(braiddb_t* db, ColumnFamilyHandle* family, const std::optional<Slice>& start,
                    const std::optional<Slice>& limit) {
   if (family == nullptr) return NoFamily();
+  if (family->GetOptions().comparator->timestamp_size() != 0) {
+    return Status::NotSupported("delete_file_in_range on column family '" + family->GetName() +
+                                "', which has timestamps; call increase_full_history_ts_low and compact_range to remove history");
+  }
   DB* const root = db->db->GetRootDB();
   auto iterator = root->NewIterator({}, family);
   iterator->SeekToFirst();

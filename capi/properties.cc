@@ -228,9 +228,7 @@ uint64_t braiddb_get_latest_sequence_number(braiddb_t* db) { return db->db->GetL
 namespace {
 
 // Measures the keys and values in [start, limit) by iterating over them.
-Status MeasureRange(DB* db, ColumnFamilyHandle* family, Slice start, Slice limit, uint64_t* bytes) {
-  *bytes = 0;
-  if (family == nullptr) return Status::InvalidArgument("the column family handle is null");
+Status MeasureStored(DB* db, ColumnFamilyHandle* family, Slice start, Slice limit, uint64_t* bytes) {
   if (family->GetOptions().comparator->Compare(start, limit) >= 0) return Status::OK();
   braiddb::ReadOptions options;
   options.iterate_lower_bound = start;
@@ -238,6 +236,17 @@ Status MeasureRange(DB* db, ColumnFamilyHandle* family, Slice start, Slice limit
   const auto iterator = db->NewIterator(options, family);
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) *bytes += iterator->key().size() + iterator->value().size();
   return iterator->status();
+}
+
+// In a family with timestamps, measures all versions with their timestamps. A bound becomes the first stored key of its key.
+Status MeasureRange(DB* db, ColumnFamilyHandle* family, Slice start, Slice limit, uint64_t* bytes) {
+  *bytes = 0;
+  if (family == nullptr) return Status::InvalidArgument("the column family handle is null");
+  const size_t timestamp_size = family->GetOptions().comparator->timestamp_size();
+  if (timestamp_size == 0) return MeasureStored(db, family, start, limit, bytes);
+  const std::string stored_start = std::string(start).append(timestamp_size, '\xff');
+  const std::string stored_limit = std::string(limit).append(timestamp_size, '\xff');
+  return MeasureStored(db->GetRootDB(), family, stored_start, stored_limit, bytes);
 }
 
 void MeasureRanges(DB* db, ColumnFamilyHandle* family, int count, const char* const* start_keys, const size_t* start_key_lengths,

@@ -295,6 +295,24 @@ TEST_F(TimestampTest, ARangeDeletionDeletesWhatIsThereAtItsTimestamp) {
   EXPECT_EQ(ScanAt(db_.get(), ReadAt(70)), Strings({"c=stays@60"}));
 }
 
+// One deletion for each key, and the updates of the batch keep their order.
+TEST_F(TimestampTest, ABatchThatDeletesARangeOftenIsSmall) {
+  constexpr int kKeys = 200;
+  const auto key_of = [](int i) { return "key" + std::to_string(1000 + i); };
+  WriteBatch batch;
+  for (int i = 0; i < kKeys / 2; ++i) Put(key_of(i), 5, "stored");
+  for (int i = kKeys / 2; i < kKeys; ++i) batch.PutAt(nullptr, key_of(i), Ts(5), "of the batch");
+  for (int i = 0; i < kKeys; ++i) batch.DeleteRangeAt(nullptr, "key", "kez", Ts(6));
+  batch.PutAt(nullptr, key_of(1), Ts(6), "gone");
+  batch.DeleteRangeAt(nullptr, "key", "kez", Ts(6));
+  batch.PutAt(nullptr, key_of(2), Ts(6), "stays");
+  const uint64_t before = db_->GetLatestSequenceNumber();
+  ASSERT_OK(db_->Write({}, batch));
+  EXPECT_LE(db_->GetLatestSequenceNumber() - before, 2u * kKeys);
+  EXPECT_EQ(ScanAt(db_.get(), ReadAt(6)), Strings({key_of(2) + "=stays@6"}));
+  EXPECT_EQ(ScanAt(db_.get(), ReadAt(5)).size(), static_cast<size_t>(kKeys));
+}
+
 // ---- History
 
 TEST_F(TimestampTest, HistoryBelowTheLimitGoes) {
@@ -359,6 +377,26 @@ TEST_F(TimestampTest, AnOpenCanTrimTheNewestHistory) {
   db_.reset();
   EXPECT_CODE(DB::OpenAndTrimHistory(options_, path_, {}, &handles, &db_, "short"), kInvalidArgument);
   EXPECT_EQ(db_, nullptr);
+  EXPECT_CODE(DB::OpenAndTrimHistory(options_, path_, {}, nullptr, &db_, "short"), kInvalidArgument);
+  EXPECT_EQ(db_, nullptr);
+}
+
+// The versions that the open trims count as skipped entries.
+TEST_F(TimestampTest, AScanWithTooManySkippedEntriesIsIncomplete) {
+  for (const char* key : {"j", "k", "l"}) Put(key, 1, "old");
+  for (uint64_t timestamp = 51; timestamp <= 100; ++timestamp) Put("k", timestamp, "trimmed");
+  db_.reset();
+  ASSERT_OK(DB::OpenAndTrimHistory(options_, path_, {}, nullptr, &db_, Ts(50)));
+  Put("k", 200, "newest");
+  ReadAt options(100);
+  options->max_skippable_internal_keys = 10;
+  const auto iterator = db_->NewIterator(options);
+  Strings keys;
+  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) keys.emplace_back(iterator->key());
+  EXPECT_EQ(keys, Strings({"l"}));
+  EXPECT_CODE(iterator->status(), kIncomplete);
+  options->max_skippable_internal_keys = 0;
+  EXPECT_EQ(ScanAt(db_.get(), options, false), Strings({"l=old@1", "k=old@1", "j=old@1"}));
 }
 
 TEST_F(TimestampTest, TheUsersFilterSeesTheUsersValues) {
@@ -447,6 +485,78 @@ TEST_F(TimestampFamilyTest, ANewFamilyHasNoLimit) {
   EXPECT_EQ(limit, Ts(2));
 }
 
+TEST_F(TimestampFamilyTest, AHandleOfADroppedFamilyDoesNotReachItsNamesake) {
+  ASSERT_OK(db_->PutAt({}, History(), "a", Ts(1), "1"));
+  ASSERT_OK(db_->DropColumnFamily(History()));
+  std::unique_ptr<ColumnFamilyHandle> made;
+  for (const bool has_namesake : {false, true}) {
+    if (has_namesake) {
+      ASSERT_OK(db_->CreateColumnFamily(timestamped_, "history", &made));
+    }
+    EXPECT_CODE(db_->IncreaseFullHistoryTsLow(History(), Ts(100)), kInvalidArgument);
+    CompactRangeOptions compact;
+    compact.full_history_ts_low = Ts(100);
+    EXPECT_CODE(db_->CompactRange(compact, History(), nullptr, nullptr), kInvalidArgument);
+    std::string limit;
+    EXPECT_CODE(db_->GetFullHistoryTsLow(History(), &limit), kInvalidArgument);
+    EXPECT_CODE(db_->PutAt({}, History(), "a", Ts(2), "2"), kInvalidArgument);
+    EXPECT_CODE(db_->DeleteAt({}, History(), "a", Ts(2)), kInvalidArgument);
+    EXPECT_CODE(db_->SingleDeleteAt({}, History(), "a", Ts(2)), kInvalidArgument);
+    EXPECT_CODE(db_->DeleteRangeAt({}, History(), "a", "z", Ts(2)), kInvalidArgument);
+  }
+  ASSERT_OK(db_->PutAt({}, made.get(), "b", Ts(1), "1"));
+  made.reset();
+  OpenBoth();
+  std::string limit = "x";
+  ASSERT_OK(db_->GetFullHistoryTsLow(History(), &limit));
+  EXPECT_EQ(limit, "");
+  EXPECT_EQ(ScanAt(db_.get(), ReadAt(0, 9), true, History()), Strings({"b=1@1"}));
+}
+
+TEST_F(TimestampFamilyTest, APlainFamilyMayGetTheIdOfOneWithTimestamps) {
+  const uint32_t id = History()->GetID();
+  ASSERT_OK(db_->DropColumnFamily(History()));
+  handles_.clear();
+  std::unique_ptr<ColumnFamilyHandle> plain;
+  constexpr int kMaxTries = 2000;
+  for (int i = 0; i < kMaxTries; ++i) {
+    ASSERT_OK(db_->CreateColumnFamily(plain_, "plain", &plain));
+    if (plain->GetID() == id) break;
+    ASSERT_OK(db_->DropColumnFamily(plain.get()));
+    plain.reset();
+  }
+  ASSERT_NE(plain, nullptr);
+  WriteBatch batch;
+  batch.Put(plain.get(), "key", "value");
+  ASSERT_OK(db_->Write({}, batch));
+  WriteBatch at;
+  at.PutAt(plain.get(), "key", Ts(1), "value");
+  EXPECT_CODE(db_->Write({}, at), kInvalidArgument);
+  std::string value;
+  ASSERT_OK(db_->Get({}, plain.get(), "key", &value));
+  EXPECT_EQ(value, "value");
+}
+
+TEST_F(TimestampFamilyTest, UpdatesOfMissingFamiliesMayBeSkipped) {
+  ASSERT_OK(db_->DropColumnFamily(History()));
+  WriteBatch batch;
+  batch.PutAt(History(), "a", Ts(1), "1");
+  batch.DeleteAt(History(), "a", Ts(1));
+  batch.SingleDeleteAt(History(), "a", Ts(1));
+  batch.DeleteRangeAt(History(), "a", "z", Ts(1));
+  batch.Put(History(), "a", "1");
+  batch.PutAtCF(77, "a", Ts(1), "1");
+  batch.Put("key", "value");
+  EXPECT_CODE(db_->Write({}, batch), kInvalidArgument);
+  WriteOptions skips;
+  skips.ignore_missing_column_families = true;
+  ASSERT_OK(db_->Write(skips, batch));
+  EXPECT_EQ(GetOrText(db_.get(), "key"), "value");
+  ASSERT_OK(db_->DeleteRangeAt(skips, History(), "a", "z", Ts(1)));
+  batch.PutAt(nullptr, "a", Ts(1), "1");
+  EXPECT_CODE(db_->Write(skips, batch), kInvalidArgument) << "the default family exists and has no timestamps";
+}
+
 TEST_F(TimestampFamilyTest, OpensThatMustFail) {
   ASSERT_OK(db_->PutAt({}, History(), "a", Ts(10), "1"));
   Close();
@@ -502,6 +612,18 @@ TEST_F(TimestampFamilyTest, CopiesHaveVersionsAndLimits) {
   std::string limit;
   ASSERT_OK(db_->GetFullHistoryTsLow(History(), &limit));
   EXPECT_EQ(limit, Ts(7));
+}
+
+TEST_F(TimestampFamilyTest, BackupsKnowTheBuiltInComparators) {
+  ASSERT_OK(db_->PutAt({}, History(), "a", Ts(10), "1"));
+  std::unique_ptr<BackupEngine> engine;
+  ASSERT_OK(BackupEngine::Open(directory_.File("backups"), &engine));
+  ASSERT_OK(engine->CreateBackup(db_.get()));
+  const std::string path = directory_.File("restored");
+  ASSERT_OK(engine->RestoreBackup(1, options_, path));
+  Close();
+  ASSERT_OK(DB::Open(options_, path, {{"default", plain_}, {"history", timestamped_}}, &handles_, &db_));
+  EXPECT_EQ(ScanAt(db_.get(), ReadAt(0, 30), true, History()), Strings({"a=1@10"}));
 }
 
 // ---- Wrong use

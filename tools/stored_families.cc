@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "braiddb/options_file.h"
+#include "util/comparator_name.h"
 
 namespace braiddb::tools {
 namespace {
@@ -13,10 +14,7 @@ Status ForeignComparator(const std::string& family, const std::string& name) {
                               ", a comparator of its program; open the database by that program");
 }
 
-bool IsBuiltIn(const std::string& comparator) {
-  return comparator.empty() || comparator == BytewiseComparator()->Name() || comparator == ReverseBytewiseComparator()->Name() ||
-         comparator == "leveldb.BytewiseComparator" || comparator == "rocksdb.ReverseBytewiseComparator";
-}
+bool IsBuiltIn(const std::string& comparator) { return comparator.empty() || BuiltInComparator(comparator) != nullptr; }
 
 }  // namespace
 

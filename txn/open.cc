@@ -102,7 +102,7 @@ Status DB::OpenAndTrimHistory(const Options& options, const std::string& path, c
   if (timestamped != nullptr) status = timestamped->Trim(trim_ts);
   if (status.ok()) {
     *db = std::move(opened);
-  } else {
+  } else if (handles != nullptr) {
     handles->clear();
   }
   return status;

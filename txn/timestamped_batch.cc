@@ -7,7 +7,7 @@
 namespace braiddb {
 
 Status StoredBatch::CheckPlain(uint32_t family) const {
-  if (find_(family) == nullptr) return Status::OK();
+  if (find_(family) == nullptr || IsSkipped(family)) return Status::OK();
   return Status::InvalidArgument("the batch has an update without a timestamp, and column family " + std::to_string(family) +
                                  " enables timestamp; give a timestamp");
 }
@@ -38,45 +38,63 @@ Status StoredBatch::DeleteRangeCF(uint32_t family, Slice begin, Slice end) {
   return CheckPlain(family);
 }
 
+void StoredBatch::AddVersion(uint32_t family, Slice key, Slice timestamp, Slice value, VersionKind kind) {
+  std::string stored_key = StoredKey(key, timestamp);
+  stored_.PutCF(family, stored_key, StoredValue(value, kind));
+  if (!deleted_.empty()) deleted_.erase({family, std::move(stored_key)});
+}
+
 Status StoredBatch::PutAtCF(uint32_t family, Slice key, Slice timestamp, Slice value) {
+  if (IsSkipped(family)) return Status::OK();
   std::shared_ptr<TimestampedFamily> found;
   if (Status status = Find(family, timestamp, &found); !status.ok()) return status;
-  stored_.PutCF(family, StoredKey(key, timestamp), StoredValue(value, VersionKind::kPut));
-  puts_.push_back({family, std::string(key), std::string(timestamp)});
+  AddVersion(family, key, timestamp, value, VersionKind::kPut);
+  if (deletes_range_) puts_.push_back({family, std::string(key), std::string(timestamp)});
   return Status::OK();
 }
 
 Status StoredBatch::DeleteAtCF(uint32_t family, Slice key, Slice timestamp) {
+  if (IsSkipped(family)) return Status::OK();
   std::shared_ptr<TimestampedFamily> found;
   Status status = Find(family, timestamp, &found);
-  if (status.ok()) AddDeletion(family, key, timestamp);
+  if (status.ok()) AddVersion(family, key, timestamp, Slice(), VersionKind::kDelete);
   return status;
 }
 
 Status StoredBatch::SingleDeleteAtCF(uint32_t family, Slice key, Slice timestamp) {
+  if (IsSkipped(family)) return Status::OK();
   std::shared_ptr<TimestampedFamily> found;
   Status status = Find(family, timestamp, &found);
-  if (status.ok()) stored_.PutCF(family, StoredKey(key, timestamp), StoredValue(Slice(), VersionKind::kSingleDelete));
+  if (status.ok()) AddVersion(family, key, timestamp, Slice(), VersionKind::kSingleDelete);
   return status;
 }
 
-void StoredBatch::AddDeletion(uint32_t family, Slice key, Slice timestamp) {
-  stored_.PutCF(family, StoredKey(key, timestamp), StoredValue(Slice(), VersionKind::kDelete));
+void StoredBatch::AddRangeDeletion(uint32_t family, Slice key, Slice timestamp) {
+  const auto [place, is_new] = deleted_.emplace(family, StoredKey(key, timestamp));
+  if (is_new) stored_.PutCF(family, place->second, StoredValue(Slice(), VersionKind::kDelete));
 }
 
 Status StoredBatch::DeleteRangeAtCF(uint32_t family, Slice begin, Slice end, Slice timestamp) {
+  if (IsSkipped(family)) return Status::OK();
   std::shared_ptr<TimestampedFamily> found;
   if (Status status = Find(family, timestamp, &found); !status.ok()) return status;
-  const Comparator& comparator = found->comparator();
+  Status status = DeleteExistingRange(*found, family, begin, end, timestamp);
+  return IsSkipped(family) ? Status::OK() : status;  // the family may have been dropped meanwhile
+}
+
+Status StoredBatch::DeleteExistingRange(const TimestampedFamily& found, uint32_t family, Slice begin, Slice end,
+                                        Slice timestamp) {
+  const Comparator& comparator = found.comparator();
   const auto compare = [&](Slice a, Slice b) { return comparator.CompareWithoutTimestamp(a, false, b, false); };
   const int order = compare(begin, end);
   if (order > 0) return Status::InvalidArgument("end key comes before start key");  // RocksDB's text
   if (order == 0) return Status::OK();
-  const auto keys = scan_(*found, family, begin, end, timestamp);
-  for (keys->SeekToFirst(); keys->Valid(); keys->Next()) AddDeletion(family, keys->key(), timestamp);
+  if (!exists_(family)) return Status::InvalidArgument("column family " + std::to_string(family) + " was dropped");
+  const auto keys = scan_(found, family, begin, end, timestamp);
+  for (keys->SeekToFirst(); keys->Valid(); keys->Next()) AddRangeDeletion(family, keys->key(), timestamp);
   for (const Version& put : puts_) {
     const bool is_in_range = put.family == family && compare(put.key, begin) >= 0 && compare(put.key, end) < 0;
-    if (is_in_range && comparator.CompareTimestamp(put.timestamp, timestamp) <= 0) AddDeletion(family, put.key, timestamp);
+    if (is_in_range && comparator.CompareTimestamp(put.timestamp, timestamp) <= 0) AddRangeDeletion(family, put.key, timestamp);
   }
   return keys->status();
 }

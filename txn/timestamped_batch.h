@@ -3,10 +3,13 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "braiddb/db.h"
+#include "db/timestamped_entry.h"
 #include "txn/timestamped_family.h"
 
 namespace braiddb {
@@ -59,7 +62,15 @@ class StoredBatch final : public WriteBatch::Handler {
   // `scan`: a new iterator over the family's keys in [begin, end) that have a value at the timestamp.
   using Scan = std::function<std::unique_ptr<Iterator>(const TimestampedFamily&, uint32_t family, Slice begin, Slice end,
                                                        Slice timestamp)>;
-  StoredBatch(const FindTimestamped& find, Scan scan) : find_(find), scan_(std::move(scan)) {}
+  // Whether the family exists: it was created and not dropped.
+  using Exists = std::function<bool(uint32_t family)>;
+  // `deletes_range`: as BatchSurvey found it. `skips_missing`: as WriteOptions::ignore_missing_column_families.
+  StoredBatch(const FindTimestamped& find, Scan scan, Exists exists, bool deletes_range, bool skips_missing)
+      : find_(find),
+        scan_(std::move(scan)),
+        exists_(std::move(exists)),
+        deletes_range_(deletes_range),
+        skips_missing_(skips_missing) {}
 
   const WriteBatch& stored() const { return stored_; }
 
@@ -82,16 +93,26 @@ class StoredBatch final : public WriteBatch::Handler {
     std::string timestamp;
   };
 
-  // An error if the family has timestamps.
+  // Whether updates of the family are skipped, because it does not exist.
+  bool IsSkipped(uint32_t family) const { return skips_missing_ && !exists_(family); }
+  // An error if the family has timestamps and is not skipped.
   Status CheckPlain(uint32_t family) const;
   // An error, or the family with timestamps.
   Status Find(uint32_t family, Slice timestamp, std::shared_ptr<TimestampedFamily>* found) const;
-  void AddDeletion(uint32_t family, Slice key, Slice timestamp);
+  // As AddVersion, for a deletion by a range. Does nothing if the batch has this deletion already.
+  void AddRangeDeletion(uint32_t family, Slice key, Slice timestamp);
+  void AddVersion(uint32_t family, Slice key, Slice timestamp, Slice value, VersionKind kind);
+  Status DeleteExistingRange(const TimestampedFamily& found, uint32_t family, Slice begin, Slice end, Slice timestamp);
 
   const FindTimestamped& find_;
   const Scan scan_;
+  const Exists exists_;
+  const bool deletes_range_;
+  const bool skips_missing_;
   WriteBatch stored_;
-  std::vector<Version> puts_;  // the earlier puts of the batch that a range may delete
+  std::vector<Version> puts_;  // the earlier puts of the batch that a range may delete; empty if the batch deletes no range
+  // The families and stored keys of deletions by ranges that no later update of the batch has replaced.
+  std::set<std::pair<uint32_t, std::string>> deleted_;
 };
 
 // The log's history in the form of the user. Removals by the compaction filter are not shown.

@@ -55,6 +55,20 @@ void TimestampedDB::Add(uint32_t id, std::shared_ptr<TimestampedFamily> family) 
   timestamped_.insert_or_assign(id, std::move(family));
 }
 
+void TimestampedDB::Remove(uint32_t id) {
+  const std::unique_lock lock(families_mutex_);
+  timestamped_.erase(id);
+}
+
+// A limit is stored under the name of its family, and another family may have the name of a dropped one.
+Status TimestampedDB::CheckExists(const ColumnFamilyHandle& handle) const {
+  if (Status status = families()->Check(&handle); !status.ok()) return status;
+  const auto existing = families()->Find(handle.GetName());
+  if (existing != nullptr && existing->GetID() == handle.GetID()) return Status::OK();
+  return Status::InvalidArgument("column family '" + handle.GetName() +
+                                 "' was dropped, or its database is closed; use a handle " + "of an existing family");
+}
+
 void TimestampedDB::AddHistoryFilter(const std::shared_ptr<TimestampedFamily>& family, const CompactionFilter** filter,
                                      std::shared_ptr<CompactionFilterFactory>* factory) {
   *factory = MakeHistoryFilterFactory(family, *filter, std::move(*factory));
@@ -63,7 +77,13 @@ void TimestampedDB::AddHistoryFilter(const std::shared_ptr<TimestampedFamily>& f
 
 Status TimestampedDB::CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                                          std::unique_ptr<ColumnFamilyHandle>* handle) try {
-  if (!HasTimestamps(options.comparator) || IsHiddenFamily(name)) return StackedDB::CreateColumnFamily(options, name, handle);
+  if (!HasTimestamps(options.comparator) || IsHiddenFamily(name)) {
+    Status status = base()->CreateColumnFamily(options, name, handle);
+    if (!status.ok()) return status;
+    Remove((*handle)->GetID());  // a dropped family with timestamps may have had the id
+    AddFamily(**handle);
+    return status;
+  }
   const std::lock_guard lock(increase_mutex_);
   const auto family = std::make_shared<TimestampedFamily>(options.comparator);
   ColumnFamilyOptions with_filter = options;
@@ -115,6 +135,7 @@ Status TimestampedDB::IncreaseFullHistoryTsLow(ColumnFamilyHandle* family, Slice
   if (found == nullptr) return StackedDB::IncreaseFullHistoryTsLow(family, ts_low);
   if (ts_low.size() != found->timestamp_size()) return Status::InvalidArgument("ts_low size mismatch");  // RocksDB's text
   const std::lock_guard lock(increase_mutex_);
+  if (Status status = CheckExists(*family); !status.ok()) return status;
   const std::string present = found->Limit();
   const int order = present.empty() ? 1 : found->comparator().CompareTimestamp(ts_low, present);
   if (order < 0) return Status::InvalidArgument("Cannot decrease full_history_ts_low");
@@ -129,6 +150,7 @@ Status TimestampedDB::IncreaseFullHistoryTsLow(ColumnFamilyHandle* family, Slice
 Status TimestampedDB::GetFullHistoryTsLow(ColumnFamilyHandle* family, std::string* ts_low) try {
   const auto found = Find(family);
   if (found == nullptr) return StackedDB::GetFullHistoryTsLow(family, ts_low);
+  if (Status status = CheckExists(*family); !status.ok()) return status;
   *ts_low = found->Limit();
   return Status::OK();
 } catch (const std::bad_alloc&) {

@@ -98,6 +98,9 @@ class TimestampedDB final : public StackedDB<DB> {
   std::shared_ptr<TimestampedFamily> Find(const ColumnFamilyHandle* family) const;
   std::shared_ptr<TimestampedFamily> Find(uint32_t id) const;
   void Add(uint32_t id, std::shared_ptr<TimestampedFamily> family);
+  void Remove(uint32_t id);
+  // An error if the family was dropped. With increase_mutex_, the family then also exists until the mutex is unlocked.
+  Status CheckExists(const ColumnFamilyHandle& handle) const;
   void DetachAll();
   // OK if the family has timestamps and this is one.
   static Status Check(const std::shared_ptr<TimestampedFamily>& family, const ColumnFamilyHandle* handle, Slice timestamp);
@@ -121,7 +124,8 @@ class TimestampedDB final : public StackedDB<DB> {
   // Shared by writes to families with timestamps; exclusive for deletions of ranges, which read and then write.
   std::shared_mutex writes_mutex_;
   mutable std::shared_mutex families_mutex_;
-  Timestamped timestamped_;  // families_mutex_; a dropped family stays, since handles may read it
+  // families_mutex_; a dropped family stays until another family gets its id, since handles may read it
+  Timestamped timestamped_;
 };
 
 }  // namespace braiddb

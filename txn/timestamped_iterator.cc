@@ -118,7 +118,8 @@ void TimestampedIterator::FindBackward() {
     key_.assign(Version().key);
     base_->Seek(StoredKey(key_, timestamp_));
     if (IsOn(key_) && IsShown()) return Found();
-    if (!status_.ok()) return;
+    const bool has_failed = !base_->Valid() && !base_->status().ok();
+    if (has_failed || !status_.ok()) return;
     PassKeyBackward();
   }
 }

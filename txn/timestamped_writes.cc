@@ -86,7 +86,8 @@ Status TimestampedDB::Write(const WriteOptions& options, const WriteBatch& batch
     auto stored = TimestampedIterator::NewBase(base(), families()->Find(id).get(), *family, bounds);
     return std::make_unique<TimestampedIterator>(family, std::move(stored), timestamp, std::nullopt);
   };
-  StoredBatch converted(find_, scan);
+  const auto exists = [this](uint32_t id) { return families()->Find(id) != nullptr; };
+  StoredBatch converted(find_, scan, exists, survey.deletes_range(), options.ignore_missing_column_families);
   std::unique_lock alone(writes_mutex_, std::defer_lock);
   std::shared_lock shared(writes_mutex_, std::defer_lock);
   survey.deletes_range() ? alone.lock() : shared.lock();

@@ -328,6 +328,30 @@ TEST_F(CApiTimestampTest, WrongUse) {
   EXPECT_NE(std::string::npos, Scan().find("that enables timestamp"));
 }
 
+TEST_F(CApiTimestampTest, Ranges) {
+  PutAt("a", Ts(1), "1");
+  PutAt("a", Ts(2), "2");
+  PutAt("c", Ts(1), "1");
+  braiddb_delete_file_in_range(db_, "a", 1, "b", 1, error_.pointer());
+  EXPECT_NE(std::string::npos, error_.Take().find("has timestamps"));
+  braiddb_delete_file_in_range_cf(db_, handles_[0], nullptr, 0, nullptr, 0, error_.pointer());
+  EXPECT_NE("", error_.Take());
+  SetTimestamp(3);
+  EXPECT_EQ("a@2 c@1 ", Scan());
+  const char* const starts[] = {"a", "c"};
+  const char* const limits[] = {"c", "a"};
+  const size_t lengths[] = {1, 1};
+  uint64_t sizes[] = {99, 99};
+  braiddb_approximate_sizes(db_, 2, starts, lengths, limits, lengths, sizes, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_GE(sizes[0], 2 * (1 + kBytes + 1));
+  EXPECT_LT(sizes[0], 3 * (1 + kBytes + 1));
+  EXPECT_EQ(0u, sizes[1]);
+  braiddb_approximate_sizes_cf(db_, handles_[1], 1, starts, lengths, limits, lengths, sizes, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ(0u, sizes[0]);
+}
+
 class CApiNoTimestampTest : public CApiTest {};
 
 TEST_F(CApiNoTimestampTest, FamiliesWithoutTimestampsTakeNone) {
