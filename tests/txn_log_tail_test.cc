@@ -189,6 +189,92 @@ TEST_P(LogTailTest, SeveralThreadsAreFollowed) {
   EXPECT_EQ(tail_->missed_segments(), 0u);
 }
 
+// A poll that meets a batch while it is written returns the batch, and what follows in its segment, later.
+TEST_P(LogTailTest, ABatchThatIsBeingWrittenIsReturnedLater) {
+  constexpr int kEntries = 1000;
+  const int rounds = 400 / kSlowdown;
+  std::atomic<int> begun{0};
+  std::atomic<int> done{0};
+  std::thread writer([&] {
+    for (int n = 1; n <= rounds; ++n) {
+      while (begun < n) std::this_thread::yield();
+      WriteBatch batch;
+      for (int i = 0; i < kEntries; ++i) batch.Put(NumberedKey(i), std::string(100, 'v'));
+      EXPECT_OK(db_->Write({}, batch));
+      EXPECT_OK(db_->Put({}, "long", std::string(5000, 'v')));
+      done = n;
+    }
+  });
+  int first_stall = 0;
+  for (int n = 1; n <= rounds; ++n) {
+    std::vector<LogTail::Update> updates;
+    begun = n;
+    while (done < n) EXPECT_OK(tail_->Poll(&updates));
+    EXPECT_OK(tail_->Poll(&updates));
+    tail_->TakeRest(&updates);
+    if (updates.size() != kEntries + 1 && first_stall == 0) first_stall = n;
+  }
+  writer.join();
+  EXPECT_EQ(first_stall, 0);
+}
+
+// Relocations and collapses run beside the tail. Copies of keys in key order begin with young and old numbers alike.
+TEST_P(LogTailTest, CopiesOfOldEntriesAreNoUpdates) {
+  options_.merge_operator = UInt64AddOperator();
+  options_.memtable_size = 2 << 20;
+  options_.segment_size = 1 << 20;
+  options_.max_space_amplification = 1.2;
+  options_.space_slack = 0;
+  const std::string path = directory_.File("relocating");
+  auto db = OpenOrFail(options_, path);
+  tail_ = std::make_unique<LogTail>(options_, path);
+  ASSERT_OK(tail_->Start(0));
+  std::atomic<bool> running{true};
+  size_t written = 0;
+  std::thread writer([&] {
+    Random random(1);
+    while (running) {
+      const std::string key = NumberedKey(random.Uniform(400));
+      if (random.Uniform(3) == 0) {
+        EXPECT_OK(db->Merge({}, "m" + key, std::string(8, 1)));
+      } else {
+        EXPECT_OK(db->Put({}, "k" + key, std::string(random.Uniform(50) == 0 ? 5000 : random.Uniform(300), 'v')));
+      }
+      ++written;
+      if (random.Uniform(8) == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  });
+  std::set<uint64_t> numbers;
+  size_t twice = 0;
+  size_t merged_puts = 0;
+  std::vector<LogTail::Update> updates;
+  const auto check = [&] {
+    for (const LogTail::Update& update : updates) {
+      twice += !numbers.insert(update.sequence).second;
+      merged_puts += update.kind == Kind::kPut && update.key[0] == 'm';
+    }
+    updates.clear();
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(6);
+  while (std::chrono::steady_clock::now() < deadline) {
+    const Statistics statistics = db->GetStatistics();
+    if (statistics.relocated_entries >= 10'000 && statistics.collapsed_keys >= 1000) break;
+    EXPECT_OK(tail_->Poll(&updates));
+    check();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  running = false;
+  writer.join();
+  for (int i = 0; i < 3; ++i) EXPECT_OK(tail_->Poll(&updates));
+  tail_->TakeRest(&updates);
+  check();
+  EXPECT_EQ(twice, 0u);
+  EXPECT_EQ(merged_puts, 0u);
+  if (tail_->missed_segments() == 0) {
+    EXPECT_EQ(numbers.size(), written);
+  }
+}
+
 TEST_P(LogTailTest, FlushesThatCopyAreNoUpdates) {
   options_.index_unified_logging = false;
   const std::string path = directory_.File("copying");

@@ -8,12 +8,14 @@
 
 #include "db/hidden_family.h"
 #include "db/read_manifest.h"
-#include "log/log_reader.h"
 #include "log/range_record.h"
 #include "pmem/region_set.h"
 
 namespace braiddb {
 namespace {
+
+// Beyond this number of ranges, numbers between the two oldest ranges count as returned.
+constexpr size_t kMaxReturnedRanges = 1 << 16;
 
 bool HoldsLog(const ListedSegment& segment) {
   return segment.state == SegmentState::kOpen || segment.state == SegmentState::kSealed;
@@ -54,6 +56,7 @@ Status LogTail::OpenRegions() {
     for (const ListedSegment& segment : listed) {
       Progress& progress = region.progress[segment.generation];
       progress.is_whole = !HoldsLog(segment);
+      progress.is_writers = segment.state == SegmentState::kOpen;
       progress.last = segment.sealed_last_sequence;
     }
     regions_.push_back(std::move(region));
@@ -85,10 +88,13 @@ Status LogTail::Poll(std::vector<Update>* updates) {
   // ORDER: the families after the entries. A hidden family exists before it has an entry, and stays.
   uint64_t boundary = 0;
   if (Status status = ReadFamilies(&boundary); !status.ok()) return status;
-  const auto is_hidden = [this](Update& update) { return !Show(&update); };
+  const auto is_hidden = [this](Update& update) {
+    const uint64_t sequence = update.sequence;
+    if (Show(&update)) return false;
+    SetReturned(sequence);
+    return true;
+  };
   found_.erase(std::remove_if(found_.begin() + static_cast<ptrdiff_t>(known), found_.end(), is_hidden), found_.end());
-  recent_.erase(recent_.begin(), recent_.upper_bound(horizon_));
-  for (size_t i = known; i < found_.size(); ++i) recent_.insert(found_[i].sequence);
   TakeUpTo(last_, updates);
   return Status::OK();
 }
@@ -115,34 +121,29 @@ Status LogTail::PollRegion(Region* region) {
   return Status::OK();
 }
 
-// COST  An open segment without a new entry costs one short read: the bytes at its end are the same as before.
+// COST  An open segment without a new entry costs one short read, and a read of one entry if older bytes look like one.
 Status LogTail::ReadSegment(const PoolFiles& files, const ListedSegment& segment, bool is_new, Progress* progress) {
   const bool is_sealed = segment.state == SegmentState::kSealed;
   const uint64_t limit = is_sealed ? segment.sealed_bytes : segment.capacity;
-  const uint64_t next = std::min(NextEntryOffset(progress->end), limit);
   if (!is_sealed) {
-    uint8_t bytes[sizeof(progress->next)] = {};
-    const uint64_t count = std::min<uint64_t>(sizeof(bytes), limit - next);
-    if (Status status = files.Read(segment.data + next, count, bytes); !status.ok()) return status;
-    const bool is_same = progress->has_next && memcmp(bytes, progress->next, sizeof(bytes)) == 0;
-    memcpy(progress->next, bytes, sizeof(bytes));
-    progress->has_next = true;
-    if (is_same) return Status::OK();
+    progress->is_writers = true;
+    bool begins = false;
+    if (Status status = ReadNextEntry(files, segment, NextEntryOffset(progress->end), &begins); !status.ok()) return status;
+    if (!begins) return Status::OK();
   }
   if (progress->end < limit) {
-    const uint64_t from_end = progress->end;
-    const uint64_t from = from_end / 8 * 8;
+    const uint64_t from = progress->end / 8 * 8;
     if (Status status = files.Read(segment.data + from, limit - from, &buffer_, from); !status.ok()) return status;
     LogReader reader(reinterpret_cast<uint8_t*>(buffer_.data()), segment.entry_seed, limit, progress->end);
+    if (!progress->is_writers && HasCopies(reader, is_new)) {
+      progress->is_whole = true;
+      return Status::OK();
+    }
+    progress->is_writers = true;
     while (const LogEntry* const entry = reader.NextValid()) {
-      if (is_new && progress->end == 0 && entry->sequence() <= horizon_) {
-        progress->is_whole = true;  // copies
-        return Status::OK();
-      }
       progress->end = reader.end();
       Add(*entry);
     }
-    if (progress->end != from_end) progress->has_next = false;
   }
   progress->is_whole = is_sealed && progress->end >= limit;
   if (!is_sealed || progress->is_whole) return Status::OK();
@@ -151,9 +152,35 @@ Status LogTail::ReadSegment(const PoolFiles& files, const ListedSegment& segment
   return Status::OK();
 }
 
+// Unchanged bytes of an entry's header do not mean that nothing was written: the rest of the entry, or of its batch, may have
+// become visible later.
+Status LogTail::ReadNextEntry(const PoolFiles& files, const ListedSegment& segment, uint64_t next, bool* begins) {
+  *begins = false;
+  LogEntry header;
+  if (next + sizeof(header) > segment.capacity) return Status::OK();
+  if (Status status = files.Read(segment.data + next, sizeof(header), &header); !status.ok()) return status;
+  if (header.checksum == 0 || header.height() == 0 || header.height() > kMaxHeight) return Status::OK();
+  const uint64_t bytes = LogEntrySize(header);
+  if (bytes > segment.capacity - next) return Status::OK();
+  if (Status status = files.Read(segment.data + next, bytes, &buffer_, next); !status.ok()) return status;
+  const LogReader reader(reinterpret_cast<uint8_t*>(buffer_.data()), segment.entry_seed, next + bytes);
+  *begins = reader.ValidAt(next);
+  return Status::OK();
+}
+
+bool LogTail::HasCopies(LogReader reader, bool is_new) const {
+  uint64_t before = 0;
+  while (const LogEntry* const entry = reader.NextValid()) {
+    const uint64_t sequence = entry->sequence();
+    if (entry->is_copy() || sequence <= before || (is_new && sequence <= horizon_)) return true;
+    before = sequence;
+  }
+  return false;
+}
+
 void LogTail::Add(const LogEntry& entry) {
   largest_ = std::max(largest_, entry.sequence());
-  if (entry.sequence() < since_ || entry.is_copy() || recent_.contains(entry.sequence())) return;
+  if (entry.sequence() < since_ || entry.is_copy() || WasReturned(entry.sequence())) return;
   const Kind kind = entry.type() == EntryType::kDelete  ? Kind::kDelete
                     : entry.type() == EntryType::kMerge ? Kind::kMerge
                                                         : Kind::kPut;
@@ -180,6 +207,28 @@ void LogTail::FindMissed(Region* region) {
   });
 }
 
+bool LogTail::WasReturned(uint64_t sequence) const {
+  const auto after = returned_.upper_bound(sequence);
+  return after != returned_.begin() && sequence <= std::prev(after)->second;
+}
+
+void LogTail::SetReturned(uint64_t sequence) {
+  if (WasReturned(sequence)) return;
+  const auto after = returned_.upper_bound(sequence);
+  const bool joins_next = after != returned_.end() && after->first == sequence + 1;
+  const uint64_t last = joins_next ? after->second : sequence;
+  if (after != returned_.begin() && std::prev(after)->second + 1 == sequence) {
+    std::prev(after)->second = last;
+  } else {
+    returned_.emplace_hint(after, sequence, last);
+  }
+  if (joins_next) returned_.erase(after);
+  if (returned_.size() <= kMaxReturnedRanges) return;
+  const auto second = std::next(returned_.begin());
+  returned_.begin()->second = second->second;
+  returned_.erase(second);
+}
+
 void LogTail::TakeUpTo(uint64_t last, std::vector<Update>* updates) {
   const auto is_before = [](const Update& a, const Update& b) {
     return a.sequence != b.sequence ? a.sequence < b.sequence : a.kind == Kind::kMerge && b.kind != Kind::kMerge;
@@ -188,6 +237,7 @@ void LogTail::TakeUpTo(uint64_t last, std::vector<Update>* updates) {
   std::sort(found_.begin(), found_.end(), is_before);
   found_.erase(std::unique(found_.begin(), found_.end(), is_copy), found_.end());
   const auto end = std::partition_point(found_.begin(), found_.end(), [last](const Update& it) { return it.sequence <= last; });
+  for (auto it = found_.begin(); it != end; ++it) SetReturned(it->sequence);
   updates->insert(updates->end(), std::make_move_iterator(found_.begin()), std::make_move_iterator(end));
   found_.erase(found_.begin(), end);
 }

@@ -9,10 +9,13 @@
 // WHAT MAY BE MISSED LATER  The entries of a segment are a prefix (CC-6), and the tail remembers how far it has read. A segment
 //        that was being written at the last poll and is released now may have had more: it is counted. A segment that was taken,
 //        filled, merged and released between two polls is not noticed.
-// WHY NO COPY IS RETURNED  Copies of relocations and collapses have the numbers of older entries, and segments of their own. A
-//        writer takes its segment first and draws numbers then. So a new segment whose first number is not above all numbers
-//        that were known two polls ago has copies. A younger copy has a number that was found lately, or that its original has in
-//        the same poll. Of an operand and a put with one number, the operand is the original.
+// WHY NO COPY IS RETURNED  Copies of relocations and collapses have the numbers of older entries, in segments of their own.
+//        1 A segment that was seen as kCopies or kFlushed is never read, and a segment that was seen as kOpen has no copies.
+//        2 A segment that is first seen as kSealed may be either. A writer takes its segment first and draws numbers then, in
+//        ascending order. So the segment has copies if its numbers do not ascend, or if it was not in the list of the last poll
+//        and one of its numbers was known two polls ago. None of its entries is returned.
+//        3 Each update has a number of its own. An entry whose number was returned before is a copy. Of two found entries with
+//        one number, the operand is the original.
 // ORDER  Threads draw numbers first and write later, so a poll may miss an update with a smaller number than another one that it
 //        finds. The next poll finds it, unless the write takes longer than the time between two polls. Then the update is
 //        returned later, out of order.
@@ -23,7 +26,7 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -31,6 +34,7 @@
 #include "braiddb/options.h"
 #include "braiddb/status.h"
 #include "log/log_entry.h"
+#include "log/log_reader.h"
 #include "pmem/pool_files.h"
 
 namespace braiddb {
@@ -67,9 +71,8 @@ class LogTail {
   // What was read of a segment.
   struct Progress {
     uint64_t end = 0;            // bytes of valid entries
-    uint8_t next[64] = {};       // the bytes at the next entry, when they were read last
     uint64_t last = UINT64_MAX;  // sealed: largest sequence number in it
-    bool has_next = false;       // `next` is set
+    bool is_writers = false;     // has no copies
     bool is_whole = false;       // nothing is left to read in it
     bool is_short = false;       // it was sealed and an entry was not valid: it was released meanwhile, or it is damaged
     bool is_listed = false;      // in the newest list
@@ -84,11 +87,17 @@ class LogTail {
   Status PollRegion(Region* region);
   // `is_new`: the segment was not in the list of the last poll.
   Status ReadSegment(const PoolFiles& files, const ListedSegment& segment, bool is_new, Progress* progress);
+  // *begins: the entry at offset `next` of an open segment is valid. It may belong to an incomplete batch.
+  Status ReadNextEntry(const PoolFiles& files, const ListedSegment& segment, uint64_t next, bool* begins);
+  // Returns true if the entries that `reader` has not read yet are copies. `is_new`: as in ReadSegment.
+  bool HasCopies(LogReader reader, bool is_new) const;
   void Add(const LogEntry& entry);
   // Returns false if users do not see the update. Turns a record of a deleted range into the deletion.
   bool Show(Update* update) const;
   // Forgets segments that are not listed any more. Counts those that were not read to their end.
   void FindMissed(Region* region);
+  bool WasReturned(uint64_t sequence) const;
+  void SetReturned(uint64_t sequence);
   // Moves found updates with numbers up to `last` to *updates.
   void TakeUpTo(uint64_t last, std::vector<Update>* updates);
 
@@ -102,8 +111,9 @@ class LogTail {
   uint64_t largest_ = 0;       // largest number that was found
   uint64_t last_ = 0;          // largest_ at the end of the last poll
   uint64_t horizon_ = 0;       // largest_ at the end of the poll before
-  std::set<uint64_t> recent_;  // numbers above horizon_ that were found before this poll
   std::vector<Update> found_;  // not returned yet
+  // Ranges of numbers that were returned, or that users do not see: the last number of each range by the first.
+  std::map<uint64_t, uint64_t> returned_;
   uint64_t missed_segments_ = 0;
   std::vector<uint64_t> buffer_;
 };
