@@ -1,12 +1,14 @@
 #include "check/salvage.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "braiddb/column_family.h"
 #include "check/check_files.h"
 #include "log/log_reader.h"
 #include "log/range_record.h"
+#include "pmem/free_ranges.h"
 #include "pmem/layout_check.h"
 #include "util/check.h"
 
@@ -108,8 +110,8 @@ void Salvage::FindHeaders(uint32_t region, std::vector<Stretch>* stretches) cons
 
 // ---- Entries
 
-// STEPS  1 keep the valid entries  2 behind them, search for the next valid entry, and count the bytes in between as lost, except
-//        at a hole  3 if that entry belongs to a batch of which a part is lost, skip the batch  4 continue with 1.
+// STEPS  1 keep the valid entries  2 behind them, search for the next valid entry, and count the bytes in between as lost, unless
+//        they were given back  3 if that entry belongs to a batch of which a part is lost, skip the batch  4 continue with 1.
 void Salvage::ScanStretch(const Stretch& stretch) {
   uint8_t* const data = media_->Resolve(stretch.start);
   uint64_t start = 0;
@@ -123,7 +125,7 @@ void Salvage::ScanStretch(const Stretch& stretch) {
       if (stretch.sealed && reader.end() != stretch.limit) Lose(stretch, reader.end(), stretch.limit);
       return;
     }
-    const bool is_behind_hole = next != end && IsCutByHole(stretch, end);
+    const bool is_behind_hole = next != end && IsGivenBack(stretch, end, next);
     if (next != end && !is_behind_hole) Lose(stretch, end, next);
     // Behind damage, or at an incomplete batch, a batch member has lost the beginning of its batch.
     start = next;
@@ -131,7 +133,10 @@ void Salvage::ScanStretch(const Stretch& stretch) {
     if (!entry->is_batch_member()) continue;
     bool is_complete = false;
     start = SkipBrokenBatch(stretch, next, &is_complete);
-    if (is_behind_hole || (!is_complete && IsCutByHole(stretch, start))) continue;
+    const uint64_t into_page = (stretch.start.offset() + start) % kBlockPageBytes;
+    const uint64_t whole_page = start + (into_page == 0 ? 1 : 2) * kBlockPageBytes - into_page;  // the end of the next one
+    const bool is_before_hole = !is_complete && IsGivenBack(stretch, start, std::min(stretch.limit, whole_page));
+    if (is_behind_hole || is_before_hole) continue;
     ++report_->broken_batches;
     report_->lost.push_back("a batch of which a part is gone, at " + media_->Place(stretch.start + next));
   }
@@ -150,17 +155,19 @@ uint64_t Salvage::SkipBrokenBatch(const Stretch& stretch, uint64_t offset, bool*
   return offset;
 }
 
-// The first line of an entry has its sizes. If the hole has cut that line, or the line is in the hole, the sizes are unknown.
-bool Salvage::IsCutByHole(const Stretch& stretch, uint64_t offset) const {
+// A page that was given back is zero, also if it has blocks again since. The first line of an entry has its sizes. If that line
+// ends in such a page, the sizes are unknown.
+bool Salvage::IsGivenBack(const Stretch& stretch, uint64_t begin, uint64_t end) const {
   if (!stretch.may_have_hole) return false;
-  const uint64_t begin = stretch.start.offset() + offset;
-  const uint64_t limit = stretch.start.offset() + stretch.limit;
-  const PoolRange hole = media_->image(stretch.start.region())->NextHole(begin);
-  if (hole.begin >= limit) return false;
-  if (hole.begin < begin + sizeof(LogEntry)) return true;
-  const LogReader reader(media_->Resolve(stretch.start), stretch.entry_seed, stretch.limit, offset);
+  const uint64_t start = stretch.start.offset();
+  const PoolRange pages = PagesInside(start + begin, start + end);
+  if (pages.empty()) return false;
+  const uint8_t* const bytes = media_->image(stretch.start.region())->base() + pages.begin;
+  if (*bytes != 0 || std::memcmp(bytes, bytes + 1, pages.end - pages.begin - 1) != 0) return false;
+  if (pages.begin < start + begin + sizeof(LogEntry)) return true;
+  const LogReader reader(media_->Resolve(stretch.start), stretch.entry_seed, stretch.limit, begin);
   const LogEntry* const entry = reader.entry_at_start();
-  return entry != nullptr && hole.begin < begin + LogEntrySize(*entry);
+  return entry != nullptr && pages.begin < start + begin + LogEntrySize(*entry);
 }
 
 void Salvage::Lose(const Stretch& stretch, uint64_t begin, uint64_t end) {

@@ -26,9 +26,9 @@ namespace braiddb {
 //            be lost.
 // FAMILIES   If the MANIFEST is damaged, names, comparators and drops of families are unknown. Each id with entries becomes a
 //            family with a made-up name.
-// HOLES      The database gives the blocks of free segments back, except their first and last page (pmem/part_blocks.h). A free
-//            segment without a descriptor is found by its header in the first page. Its hole is no loss, and neither are the
-//            parts of entries and batches that are left beside the hole.
+// HOLES      The database gives the blocks of free segments back, except their first and last page (pmem/part_blocks.h), and may
+//            take them again before it uses the segment. A free segment without a descriptor is found by its header in the first
+//            page. Its zeros are no loss, and neither are the parts of entries and batches that are left beside them.
 // COST       DRAM: 16 bytes per entry. One read of each segment; searches behind damage may read bytes again.
 class Salvage {
  public:
@@ -70,8 +70,8 @@ class Salvage {
   void ScanStretch(const Stretch& stretch);
   // Returns the end of the rest of a batch that begins at `offset`. Sets *is_complete to true if the batch has its last entry.
   uint64_t SkipBrokenBatch(const Stretch& stretch, uint64_t offset, bool* is_complete) const;
-  // Returns true if the range begins at an entry that is cut by a hole, or in a hole.
-  bool IsCutByHole(const Stretch& stretch, uint64_t offset) const;
+  // Returns true if the whole pages of [begin, end) were given back to the file system, and cut the entry at `begin`.
+  bool IsGivenBack(const Stretch& stretch, uint64_t begin, uint64_t end) const;
   void Lose(const Stretch& stretch, uint64_t begin, uint64_t end);
   void Keep(const LogEntry* entry);
   // Moves the range tombstones from found_ to ranges_, obsolete ones as well: the keys that they have hidden must not come
