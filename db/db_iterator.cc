@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/error_iterator.h"
 #include "db/timestamped_entry.h"
 #include "lsm/merging_cursor.h"
 #include "skiplist/braided_cursor.h"
@@ -41,25 +42,6 @@ bool IsOneCursorBetter(const std::vector<OrderedArray>& memtables, const FamilyV
   }
   return arrays > 1;
 }
-
-// For a handle that is not valid.
-class ErrorIterator final : public Iterator {
- public:
-  explicit ErrorIterator(const Status& status) : status_(status) {}
-  bool Valid() const override { return false; }
-  void SeekToFirst() override {}
-  void SeekToLast() override {}
-  void Seek(Slice) override {}
-  void SeekForPrev(Slice) override {}
-  void Next() override {}
-  void Prev() override {}
-  Slice key() const override { return {}; }
-  Slice value() const override { return {}; }
-  Status status() const override { return status_; }
-
- private:
-  const Status status_;
-};
 
 }  // namespace
 

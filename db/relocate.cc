@@ -98,7 +98,8 @@ bool DBImpl::RelocationsGain() {
   uint64_t garbage = 0;
   segments_->ForEachLog([&garbage](const Segment* segment) {
     if (segment->state() != SegmentState::kSealed) return;
-    const uint64_t live = segment->sealed_bytes() - std::min(segment->sealed_bytes(), segment->dead_bytes.load());
+    const uint64_t live =
+        segment->sealed_bytes() - std::min(segment->sealed_bytes(), segment->dead_bytes.load(std::memory_order_relaxed));
     garbage += segment->capacity() - live;
   });
   uint64_t written = 0;

@@ -4,18 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <deque>
-#include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 
-#include "pmem/layout.h"
 #include "pmem/layout_check.h"
-#include "pmem/region.h"
-#include "pmem/segment_directory.h"
-#include "pmem/segment_map.h"
+#include "pmem/segment_allocator_impl.h"
 #include "util/check.h"
 #include "util/huge_pages.h"
 #include "util/mutant.h"
@@ -29,11 +22,6 @@ constexpr uint64_t kYoungShare = 16;  // a segment below full size takes at most
 constexpr uint64_t kPlentyFree = 4;   // free bytes, as a multiple of a large request, that avoid a growth of the region
 // With more open segments in a region, further ones are smaller, so that the sum of open segments stays about the same.
 constexpr uint64_t kFullOpenSegments = 16;
-// Free space, in segments of the usual size, that is reserved for kBackground, and further space for kDelete (SpaceUse).
-constexpr uint64_t kKeptForBackground = 2;
-constexpr uint64_t kKeptForDeletes = 1;
-// Free space with blocks that each region keeps, in segments of the usual size: for all uses above, and one segment more.
-constexpr uint64_t kKeptWithBlocks = kCrashTest ? 0 : kKeptForBackground + kKeptForDeletes + 1;
 // Bound of the bytes of deferred segments: kMaxDeferred plus one part in kMaxDeferredShare of the bytes in use. Beyond the
 // bound all deferred segments are freed.
 constexpr uint64_t kMaxDeferred = 64 << 20;
@@ -54,127 +42,6 @@ void TouchPages(uint8_t* data, uint64_t bytes) {
 }
 
 }  // namespace
-
-// The state of the allocator. For each segment that was ever in use there is one handle, which is in one of these places:
-//
-//   in use        its owner has it; `map` finds it by address
-//   free          free_segments and `map`; kFree in DRAM and on media; all pages have blocks
-//   punched       punched_segments and `map`; as free, but some pages may have no blocks (BLOCKS in the header)
-//   doubtful      doubtful_segments and `map`; as punched, but was not punched in this session. So the segment may have blocks
-//                 that were reserved and not written: the file system reports such blocks as holes
-//   deferred      deferred_ and `map`; kFree in DRAM, in use on media (DEFERRED RELEASES in the header)
-//   returned      returned_handles; the pool has its space, and `map` does not find it
-//
-// Every change on media comes before the change in DRAM that lets another thread see or reuse the segment. Exceptions: a return
-// to the pool leaves the map and enters returned_handles first, since PMDK may give the space away at once; a deferred release
-// is in DRAM only.
-class SegmentAllocator::Impl {
- public:
-  Impl(RegionSet* set, uint64_t segment_size) : full_chunks_(segment_size / kChunkBytes) {
-    for (uint32_t i = 0; i < set->count(); ++i) regions_.emplace_back(set->impl()->region(i));
-  }
-
-  Status Load();
-  Status Allocate(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment,
-                  SpaceUse use = SpaceUse::kBackground);
-  Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
-  void PrepareSeal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
-  void SealPrepared(Segment* segment);
-  Status Release(Segment* segment);
-  Status Discard(Segment* segment);
-  void SetReaderCheck(std::function<bool(uint64_t)> is_read) { is_read_ = std::move(is_read); }
-  Status FreeDeferred(bool at_once);
-  bool has_deferred() const { return deferred_count_.load(std::memory_order_acquire) != 0; }
-  void PrepareSpares(uint32_t region, uint32_t count);
-  Status PrepareFirst(uint32_t region);
-  void GiveBackFree(uint64_t kept, const std::function<bool()>& stops);
-  bool HasSuperfluous(uint64_t kept) const;
-  Segment* Find(PmPtr p) const;
-  template <class Wanted>
-  void ForEach(const Wanted& wanted, const std::function<void(Segment*)>& visit) const;
-  Usage GetUsage(uint32_t region) const;
-
-  std::atomic<uint64_t> allocated_count{0};
-  std::atomic<uint64_t> recycled_count{0};
-
- private:
-  // The segments of one region. Lock order: take_mutex, mutex. generation_mutex is a leaf.
-  struct RegionSegments {
-    explicit RegionSegments(Region* r) : region(r), directory(r) {}
-
-    Region* const region;
-    SegmentDirectory directory;
-    SegmentMap map;
-    std::mutex take_mutex;        // held while PMDK allocates a segment, which may take long; guards directory.AddBlock
-    std::mutex generation_mutex;  // guards directory.NextGeneration, and the directory.Open with that generation
-    mutable std::mutex mutex;     // guards the fields below; held for moments only
-    std::deque<Segment> handles;  // never shrinks, so handles stay valid
-    std::map<uint64_t, Segment*> returned_handles;        // by start: handles of segments that were returned to the pool
-    std::multimap<uint64_t, Segment*> free_segments;      // by capacity
-    std::multimap<uint64_t, Segment*> punched_segments;   // by capacity
-    std::multimap<uint64_t, Segment*> doubtful_segments;  // by capacity
-    uint64_t bytes_with_blocks = 0;                       // sum of the capacities in free_segments
-    uint64_t doubtful_bytes = 0;                          // sum of the capacities in doubtful_segments
-    uint64_t least_free = 0;                              // least result of BytesToGiveBack since the last call of GiveBackFree
-    // The same between the calls before, less what was given back since. Used by GiveBackFree only, so by one thread at a time.
-    std::array<uint64_t, kGiveBackWindow> least_free_before{};
-    std::vector<SegmentDescriptor*> unused_descriptors;
-    Usage usage;
-    uint64_t open_segments = 0;  // number of kOpen segments
-  };
-
-  static SegmentDescriptor* DescriptorOf(const Segment* segment) { return static_cast<SegmentDescriptor*>(segment->descriptor_); }
-  RegionSegments& HomeOf(const Segment* segment) {
-    BRAIDDB_DCHECK(segment->region() < regions_.size());
-    return regions_[segment->region()];
-  }
-
-  Status LoadRegion(RegionSegments* home);
-  void OnSealed(Segment* segment);
-  Segment* Register(RegionSegments* home, SegmentDescriptor* descriptor);
-  uint64_t UsualChunks(const RegionSegments& home) const;
-  uint64_t OpenChunks(const RegionSegments& home) const;
-  static uint64_t FreeWithBlocks(const RegionSegments& home);
-  static uint64_t BytesToGiveBack(const RegionSegments& home);
-  static Segment* PopFree(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes);
-  static void PushFree(RegionSegments* home, Segment* segment);
-  static void PushPunched(RegionSegments* home, Segment* segment);
-  static void PushDoubtful(RegionSegments* home, Segment* segment, bool counts_as_punched);
-  static void AddWithoutBlocks(RegionSegments* home, Segment* segment, bool counts_as_punched);
-  static Segment* PopWithoutBlocks(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes, bool* is_doubtful);
-  static void RemoveWithoutBlocks(RegionSegments* home, Segment* segment);
-  static Status TakePunched(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes, Segment** segment);
-  static PoolRange PagesOf(const Segment* segment);
-  uint64_t KeptBytes(const RegionSegments& home, uint64_t kept) const;
-  static Segment* PopSuperfluous(RegionSegments* home, uint64_t most_bytes, bool* is_doubtful);
-  static void GiveBackSegment(RegionSegments* home, Segment* segment, bool is_doubtful);
-  Status TakeFromPool(RegionSegments* home, uint64_t chunks, Segment** segment);
-  Status UnusedDescriptor(RegionSegments* home, SegmentDescriptor** descriptor);
-  Status FindRoom(RegionSegments* home, uint64_t min_bytes, uint64_t usual_chunks, Segment** segment);
-  Status ReturnAllFree(RegionSegments* home);
-  Status ReturnAllPunched(RegionSegments* home);
-  Status ReturnToPool(RegionSegments* home, Segment* segment);
-  Status Open(RegionSegments* home, Segment* segment, SegmentState state);
-  bool BackSpare(RegionSegments* home, uint64_t min_bytes);
-  Status MakeSpare(RegionSegments* home, uint64_t chunks);
-  Status KeepReserve(RegionSegments* home, uint64_t bytes);
-  Status GiveBack(RegionSegments* home, Segment* segment);
-  Status AllocateOnce(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment, SpaceUse use);
-  uint64_t BytesInUse() const;
-  uint64_t MostDeferred() const;
-  void CountReleased(Segment* segment);
-  bool Waits(uint64_t bytes);
-  Status FreeAllDeferred();
-  Status AddFree(Segment* segment);
-
-  const uint64_t full_chunks_;
-  std::deque<RegionSegments> regions_;
-  std::function<bool(uint64_t)> is_read_;  // called under deferred_mutex_
-  std::mutex deferred_mutex_;              // guards the fields below; taken before the mutexes of a region
-  std::vector<Segment*> deferred_;         // kFree in DRAM, unchanged on media; in the order of their releases
-  uint64_t deferred_bytes_ = 0;
-  std::atomic<uint64_t> deferred_count_{0};
-};
 
 // ---- Opening
 
@@ -257,120 +124,6 @@ uint64_t SegmentAllocator::Impl::OpenChunks(const RegionSegments& home) const {
   const std::lock_guard<std::mutex> lock(home.mutex);
   const uint64_t count = std::max(kFullOpenSegments, home.open_segments + 1);
   return std::max(uint64_t{1}, UsualChunks(home) * kFullOpenSegments / count);
-}
-
-// Returns the bytes of free segments whose pages all have blocks. REQUIRES: mutex.
-uint64_t SegmentAllocator::Impl::FreeWithBlocks(const RegionSegments& home) { return home.bytes_with_blocks; }
-
-// Returns the bytes of free segments whose blocks GiveBackFree may give back. REQUIRES: mutex.
-uint64_t SegmentAllocator::Impl::BytesToGiveBack(const RegionSegments& home) {
-  return home.bytes_with_blocks + home.doubtful_bytes;
-}
-
-// Removes and returns the smallest segment of free_segments with a capacity in [min_bytes, max_bytes]; null if there is none.
-Segment* SegmentAllocator::Impl::PopFree(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes) {
-  const std::lock_guard<std::mutex> lock(home->mutex);
-  const auto it = home->free_segments.lower_bound(min_bytes);
-  if (it == home->free_segments.end() || it->first > max_bytes) return nullptr;
-  Segment* const segment = it->second;
-  BRAIDDB_DCHECK(segment->state() == SegmentState::kFree && segment->capacity() == it->first);
-  BRAIDDB_DCHECK(home->usage.free_segments > 0 && home->usage.free_bytes >= segment->capacity());
-  home->free_segments.erase(it);
-  home->bytes_with_blocks -= segment->capacity();
-  --home->usage.free_segments;
-  home->usage.free_bytes -= segment->capacity();
-  home->least_free = std::min(home->least_free, BytesToGiveBack(*home));
-  return segment;
-}
-
-void SegmentAllocator::Impl::PushFree(RegionSegments* home, Segment* segment) {
-  BRAIDDB_DCHECK(segment->state() == SegmentState::kFree);
-  const std::lock_guard<std::mutex> lock(home->mutex);
-  home->free_segments.emplace(segment->capacity(), segment);
-  home->bytes_with_blocks += segment->capacity();
-  ++home->usage.free_segments;
-  home->usage.free_bytes += segment->capacity();
-}
-
-// Counts a segment that enters punched_segments or doubtful_segments. REQUIRES: mutex.
-void SegmentAllocator::Impl::AddWithoutBlocks(RegionSegments* home, Segment* segment, bool counts_as_punched) {
-  BRAIDDB_DCHECK(segment->state() == SegmentState::kFree);
-  segment->touched_.store(false, std::memory_order_relaxed);
-  segment->has_small_pages_.store(true, std::memory_order_relaxed);
-  ++home->usage.free_segments;
-  home->usage.free_bytes += segment->capacity();
-  segment->counts_as_punched_ = counts_as_punched;
-  if (!counts_as_punched) return;
-  ++home->usage.punched_segments;
-  home->usage.punched_bytes += segment->capacity();
-}
-
-// Reverses AddWithoutBlocks. REQUIRES: mutex.
-void SegmentAllocator::Impl::RemoveWithoutBlocks(RegionSegments* home, Segment* segment) {
-  BRAIDDB_DCHECK(segment->state() == SegmentState::kFree && home->usage.free_segments > 0);
-  --home->usage.free_segments;
-  home->usage.free_bytes -= segment->capacity();
-  if (!segment->counts_as_punched_) return;
-  BRAIDDB_DCHECK(home->usage.punched_segments > 0);
-  --home->usage.punched_segments;
-  home->usage.punched_bytes -= segment->capacity();
-}
-
-void SegmentAllocator::Impl::PushPunched(RegionSegments* home, Segment* segment) {
-  const std::lock_guard<std::mutex> lock(home->mutex);
-  home->punched_segments.emplace(segment->capacity(), segment);
-  AddWithoutBlocks(home, segment, true);
-}
-
-void SegmentAllocator::Impl::PushDoubtful(RegionSegments* home, Segment* segment, bool counts_as_punched) {
-  const std::lock_guard<std::mutex> lock(home->mutex);
-  home->doubtful_segments.emplace(segment->capacity(), segment);
-  home->doubtful_bytes += segment->capacity();
-  AddWithoutBlocks(home, segment, counts_as_punched);
-}
-
-// Removes and returns the smallest doubtful segment with a capacity in [min_bytes, max_bytes]; if there is none, the smallest
-// punched segment; null if there is none either.
-Segment* SegmentAllocator::Impl::PopWithoutBlocks(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes,
-                                                  bool* is_doubtful) {
-  const std::lock_guard<std::mutex> lock(home->mutex);
-  for (auto* const segments : {&home->doubtful_segments, &home->punched_segments}) {
-    const auto it = segments->lower_bound(min_bytes);
-    if (it == segments->end() || it->first > max_bytes) continue;
-    Segment* const segment = it->second;
-    *is_doubtful = segments == &home->doubtful_segments;
-    segments->erase(it);
-    RemoveWithoutBlocks(home, segment);
-    if (*is_doubtful) {
-      home->doubtful_bytes -= segment->capacity();
-      home->least_free = std::min(home->least_free, BytesToGiveBack(*home));
-    }
-    return segment;
-  }
-  return nullptr;
-}
-
-// Removes the smallest doubtful or punched segment with a capacity in [min_bytes, max_bytes], and takes blocks for its pages.
-// *segment is null if there is none. After an error *segment is null too, and the segment is doubtful or punched again.
-Status SegmentAllocator::Impl::TakePunched(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes, Segment** segment) {
-  *segment = nullptr;
-  bool is_doubtful = false;
-  Segment* const found = PopWithoutBlocks(home, min_bytes, max_bytes, &is_doubtful);
-  if (found == nullptr) return Status::OK();
-  // ORDER: blocks for all pages before the segment is opened or returned. [CC-66]
-  Status status = home->region->TakeBlocks(PagesOf(found));
-  if (status.ok()) {
-    *segment = found;
-  } else {
-    is_doubtful ? PushDoubtful(home, found, found->counts_as_punched_) : PushPunched(home, found);
-  }
-  return status;
-}
-
-// Returns the pages that a free segment can do without: all behind its header.
-PoolRange SegmentAllocator::Impl::PagesOf(const Segment* segment) {
-  const uint64_t begin = segment->start_.offset();
-  return PagesInside(begin, begin + segment->capacity());
 }
 
 // Returns an unused descriptor, from a new block if there is none. REQUIRES: take_mutex.
@@ -767,86 +520,6 @@ Status SegmentAllocator::Impl::PrepareFirst(uint32_t region) {
   if (!status.ok()) return status.IsNoSpace() ? Status::OK() : status;
   const std::lock_guard<std::mutex> lock(home.generation_mutex);
   return home.directory.ReserveGenerations();
-}
-
-// ---- Blocks of free segments
-
-// Returns the bytes of free segments with blocks that the region keeps.
-uint64_t SegmentAllocator::Impl::KeptBytes(const RegionSegments& home, uint64_t kept) const {
-  return std::max(kept / regions_.size(), kKeptWithBlocks * (UsualChunks(home) * kChunkBytes - kSegmentOverhead));
-}
-
-bool SegmentAllocator::Impl::HasSuperfluous(uint64_t kept) const {
-  for (const RegionSegments& home : regions_) {
-    if (!home.region->MayGiveBack()) continue;
-    const uint64_t keeps = KeptBytes(home, kept);
-    const std::lock_guard<std::mutex> lock(home.mutex);
-    const uint64_t bytes = BytesToGiveBack(home);
-    const uint64_t superfluous = bytes - std::min(bytes, keeps);
-    for (const auto* const segments : {&home.doubtful_segments, &home.free_segments}) {
-      if (!segments->empty() && superfluous >= segments->begin()->first) return true;
-    }
-  }
-  return false;
-}
-
-// Removes and returns the largest doubtful segment of at most `most_bytes` bytes; if there is none, the largest free segment;
-// null if there is none either. PopFree takes the smallest.
-Segment* SegmentAllocator::Impl::PopSuperfluous(RegionSegments* home, uint64_t most_bytes, bool* is_doubtful) {
-  const std::lock_guard<std::mutex> lock(home->mutex);
-  for (auto* const segments : {&home->doubtful_segments, &home->free_segments}) {
-    auto it = segments->upper_bound(most_bytes);
-    if (it == segments->begin()) continue;
-    Segment* const segment = (--it)->second;
-    *is_doubtful = segments == &home->doubtful_segments;
-    segments->erase(it);
-    if (*is_doubtful) {
-      home->doubtful_bytes -= segment->capacity();
-      RemoveWithoutBlocks(home, segment);
-    } else {
-      home->bytes_with_blocks -= segment->capacity();
-      --home->usage.free_segments;
-      home->usage.free_bytes -= segment->capacity();
-    }
-    home->least_free = std::min(home->least_free, BytesToGiveBack(*home));
-    return segment;
-  }
-  return nullptr;
-}
-
-// Gives the blocks of a segment that PopSuperfluous has returned back, and enters the segment in its new list.
-void SegmentAllocator::Impl::GiveBackSegment(RegionSegments* home, Segment* segment, bool is_doubtful) {
-  // ORDER: kFree is durable before the hole. A segment enters the free list when its state is durable. [CC-66]
-  if (home->region->GiveBack(PagesOf(segment)).ok()) return PushPunched(home, segment);
-  if (is_doubtful) return PushDoubtful(home, segment, segment->counts_as_punched_);
-  home->region->TakeBlocks(PagesOf(segment)).ok() ? PushFree(home, segment) : PushPunched(home, segment);
-}
-
-// STEPS  1 note the least bytes that may have blocks since the last call  2 the bytes that were free during the whole window,
-//        beyond the kept bytes, are superfluous  3 remove a segment from its list, so that no thread takes it  4 give its
-//        blocks back  5 enter it as punched.
-void SegmentAllocator::Impl::GiveBackFree(uint64_t kept, const std::function<bool()>& stops) {
-  for (RegionSegments& home : regions_) {
-    if (!home.region->MayGiveBack()) continue;
-    const uint64_t keeps = KeptBytes(home, kept);
-    uint64_t superfluous = 0;
-    {
-      const std::lock_guard<std::mutex> lock(home.mutex);
-      std::move_backward(home.least_free_before.begin(), home.least_free_before.end() - 1, home.least_free_before.end());
-      home.least_free_before[0] = std::min(home.least_free, BytesToGiveBack(home));
-      home.least_free = BytesToGiveBack(home);
-      const uint64_t unused = *std::min_element(home.least_free_before.begin(), home.least_free_before.end());
-      superfluous = unused - std::min(unused, keeps);
-    }
-    while (superfluous > 0 && !stops() && home.region->MayGiveBack()) {
-      bool is_doubtful = false;
-      Segment* const segment = PopSuperfluous(&home, superfluous, &is_doubtful);
-      if (segment == nullptr) break;
-      superfluous -= segment->capacity();
-      for (uint64_t& unused : home.least_free_before) unused -= std::min(unused, segment->capacity());
-      GiveBackSegment(&home, segment, is_doubtful);
-    }
-  }
 }
 
 // ---- Looking

@@ -54,18 +54,18 @@ Status StoredBatch::PutAtCF(uint32_t family, Slice key, Slice timestamp, Slice v
 }
 
 Status StoredBatch::DeleteAtCF(uint32_t family, Slice key, Slice timestamp) {
-  if (IsSkipped(family)) return Status::OK();
-  std::shared_ptr<TimestampedFamily> found;
-  Status status = Find(family, timestamp, &found);
-  if (status.ok()) AddVersion(family, key, timestamp, Slice(), VersionKind::kDelete);
-  return status;
+  return AddDeletion(family, key, timestamp, VersionKind::kDelete);
 }
 
 Status StoredBatch::SingleDeleteAtCF(uint32_t family, Slice key, Slice timestamp) {
+  return AddDeletion(family, key, timestamp, VersionKind::kSingleDelete);
+}
+
+Status StoredBatch::AddDeletion(uint32_t family, Slice key, Slice timestamp, VersionKind kind) {
   if (IsSkipped(family)) return Status::OK();
   std::shared_ptr<TimestampedFamily> found;
   Status status = Find(family, timestamp, &found);
-  if (status.ok()) AddVersion(family, key, timestamp, Slice(), VersionKind::kSingleDelete);
+  if (status.ok()) AddVersion(family, key, timestamp, Slice(), kind);
   return status;
 }
 

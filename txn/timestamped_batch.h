@@ -101,6 +101,7 @@ class StoredBatch final : public WriteBatch::Handler {
   Status Find(uint32_t family, Slice timestamp, std::shared_ptr<TimestampedFamily>* found) const;
   // As AddVersion, for a deletion by a range. Does nothing if the batch has this deletion already.
   void AddRangeDeletion(uint32_t family, Slice key, Slice timestamp);
+  Status AddDeletion(uint32_t family, Slice key, Slice timestamp, VersionKind kind);
   void AddVersion(uint32_t family, Slice key, Slice timestamp, Slice value, VersionKind kind);
   Status DeleteExistingRange(const TimestampedFamily& found, uint32_t family, Slice begin, Slice end, Slice timestamp);
 

@@ -4,32 +4,12 @@
 #include <utility>
 
 #include "db/db_iterator.h"
+#include "db/error_iterator.h"
 #include "db/timestamped_entry.h"
 #include "txn/timestamped_db.h"
 #include "txn/timestamped_iterator.h"
 
 namespace braiddb {
-namespace {
-
-class FailedIterator final : public Iterator {
- public:
-  explicit FailedIterator(Status status) : status_(std::move(status)) {}
-  bool Valid() const override { return false; }
-  void SeekToFirst() override {}
-  void SeekToLast() override {}
-  void Seek(Slice) override {}
-  void SeekForPrev(Slice) override {}
-  void Next() override {}
-  void Prev() override {}
-  Slice key() const override { return {}; }
-  Slice value() const override { return {}; }
-  Status status() const override { return status_; }
-
- private:
-  const Status status_;
-};
-
-}  // namespace
 
 class TimestampedDB::OwnSnapshot {
  public:
@@ -190,10 +170,10 @@ std::unique_ptr<Iterator> TimestampedDB::NewIterator(const ReadOptions& options,
   const bool stays_in_prefix = options.prefix_same_as_start && extractor != nullptr;
   if (status.ok() && stays_in_prefix && options.iter_start_ts)
     status = Status::NotSupported("ReadOptions::iter_start_ts with prefix_same_as_start; give bounds instead");
-  if (!status.ok()) return std::make_unique<FailedIterator>(status);
+  if (!status.ok()) return std::make_unique<ErrorIterator>(status);
   auto stored = TimestampedIterator::NewBase(base(), family, *found, options);
   status = found->CheckReadable(*options.timestamp);
-  if (!status.ok()) return std::make_unique<FailedIterator>(status);
+  if (!status.ok()) return std::make_unique<ErrorIterator>(status);
   auto iterator = std::make_unique<TimestampedIterator>(found, std::move(stored), *options.timestamp, options.iter_start_ts);
   if (!stays_in_prefix) return iterator;
   return NewPrefixIterator(std::move(iterator), extractor);
