@@ -14,12 +14,6 @@
 namespace braiddb::test {
 namespace {
 
-CompactRangeOptions WithoutSweep() {
-  CompactRangeOptions options;
-  options.sweep_last_level = false;
-  return options;
-}
-
 using Content = std::map<std::string, std::string>;
 
 class DbSortedRunsTest : public DbTest {
@@ -47,7 +41,7 @@ class DbSortedRunsTest : public DbTest {
     EXPECT_OK(db_->CompactRange({}, nullptr, nullptr));
     const uint64_t before = db_->GetStatistics().flushed_lines;
     Write(from, to, version, content);
-    EXPECT_OK(db_->CompactRange(WithoutSweep(), nullptr, nullptr));
+    EXPECT_OK(db_->CompactRange({.sweep_last_level = false}, nullptr, nullptr));
     return db_->GetStatistics().flushed_lines - before;
   }
 };
@@ -192,7 +186,7 @@ TEST_P(DbSortedRunsTest, MergesWriteTheRunsThatTheyTouch) {
     content[NumberedKey(i)] = "far";
     ASSERT_OK(db_->Put({}, NumberedKey(i), "far"));
   }
-  ASSERT_OK(db_->CompactRange(WithoutSweep(), nullptr, nullptr));
+  ASSERT_OK(db_->CompactRange({.sweep_last_level = false}, nullptr, nullptr));
   const uint64_t everywhere = db_->GetStatistics().flushed_lines - before;
   EXPECT_GT(near, 400 * 500 / 64u);
   EXPECT_GT(everywhere, 16'000 * 500 / 64u);

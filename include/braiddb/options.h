@@ -369,7 +369,7 @@ struct CompactRangeOptions {
   bool sweep_last_level = true;
   // Families with timestamps only: calls DB::IncreaseFullHistoryTsLow before the compaction, which then trims the history below.
   // Default: none.
-  std::optional<Slice> full_history_ts_low;
+  std::optional<Slice> full_history_ts_low = std::nullopt;
 };
 
 }  // namespace braiddb
