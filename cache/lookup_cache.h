@@ -96,6 +96,8 @@ class LookupCache {
   struct Bucket;
 
  public:
+  // The bytes of the table that Create and StartResize make of `bytes`: whole buckets, at least one, at most 2^32.
+  static uint64_t UsableBytes(uint64_t bytes) { return BucketsIn(bytes) * sizeof(Bucket); }
   // Null if there is no memory. `bytes`: rounded down to whole buckets; at least one, at most 2^32 buckets. `on_crowded`: called
   // by the thread whose key makes is_crowded() true, with a bucket locked.
   static std::unique_ptr<LookupCache> Create(const RegionSet* regions, uint64_t bytes, std::function<void()> on_crowded = {});

@@ -15,8 +15,8 @@ namespace {
 // The lookup cache shrinks by at least 1/kParts of the shared memory, so that it shrinks seldom.
 constexpr uint64_t kParts = 16;
 
-// The size of a lookup cache is its maximum divided by a power of kCacheGrowth. The smallest size is the first that is at most
-// kFirstCacheBytes.
+// The size of a lookup cache is its maximum divided by a power of kCacheGrowth, in whole buckets. The smallest size is the first that
+// is at most kFirstCacheBytes.
 constexpr uint64_t kFirstCacheBytes = 32 << 10;
 constexpr uint64_t kCacheGrowth = 4;
 // Buckets that are moved between two checks whether a memtable waits.
@@ -33,14 +33,15 @@ constexpr std::chrono::microseconds kReaderPause{50};
 
 uint64_t FirstCacheBytes(uint64_t most) {
   while (most > kFirstCacheBytes) most /= kCacheGrowth;
-  return most;
+  return LookupCache::UsableBytes(most);
 }
 
-// The next larger size; `now` if the cache has the largest size.
+// The next larger size; `now` if the cache has the largest size. Sizes are compared in whole buckets: a resize to a size that differs
+// from `now` by a part of a bucket would end with the same table, as crowded as before, and would begin again.
 uint64_t NextCacheBytes(uint64_t now, uint64_t most) {
-  if (most <= now) return now;
-  while (most / kCacheGrowth > now) most /= kCacheGrowth;
-  return most;
+  if (LookupCache::UsableBytes(most) <= now) return now;
+  while (LookupCache::UsableBytes(most / kCacheGrowth) > now) most /= kCacheGrowth;
+  return LookupCache::UsableBytes(most);
 }
 
 }  // namespace
@@ -73,7 +74,11 @@ void DBImpl::StartGrowth() {
   const uint64_t now = lookup_cache_->bytes();
   const uint64_t next = NextCacheBytes(now, MostLookupCache());
   // If the limit has less than the next size, takes at least twice the present size: a smaller gain is not worth a resize.
-  const uint64_t taken = next <= now ? 0 : cache_share_.Take(std::min(next, now * 2), next);
+  uint64_t taken = next <= now ? 0 : cache_share_.Take(std::min(next, now * 2), next);
+  if (taken != 0) {
+    cache_share_.Give(taken - LookupCache::UsableBytes(taken));
+    taken = LookupCache::UsableBytes(taken);
+  }
   if (taken != 0 && lookup_cache_->StartResize(taken)) {
     cache_is_resized_.store(true, std::memory_order_release);
     return;
