@@ -301,7 +301,7 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
     drawn = std::move(ahead_.front());
     ahead_.pop_front();
   }
-  Shared shared(flags, &ycsb_);  // its clocks start here
+  Shared shared(flags, &ycsb_);
   std::vector<std::unique_ptr<Worker>> workers;
   std::vector<const Stats*> all_stats;
   for (uint32_t i = 0; i < flags.threads; ++i) {

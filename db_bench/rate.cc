@@ -17,6 +17,7 @@ double SineParameters::Rate(double seconds) const { return a * std::sin(b * seco
 
 // A rate that is not positive keeps the previous rate, as in RocksDB.
 double SineRate::At(Clock::time_point now) {
+  if (!started()) start_ = next_change_ = now;
   if (now < next_change_) return rate_;
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double rate = parameters_.Rate(seconds);
@@ -31,6 +32,7 @@ double SineRate::At(Clock::time_point now) {
 Clock::time_point RateLimiter::DueBySine(uint64_t units) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Clock::time_point now = Clock::now();
+  if (!sine_.started()) next_ = now;
   const double rate = sine_.At(now);
   if (rate <= 0) return now;
   const Clock::time_point due = std::max(next_, now - kMostArrears);
@@ -43,6 +45,7 @@ Clock::time_point RateLimiter::Request(uint64_t units) {
   if (sine_.active()) {
     due = DueBySine(units);
   } else {
+    std::call_once(started_, [this] { start_ = Clock::now(); });
     const uint64_t before = used_.fetch_add(units, std::memory_order_relaxed);
     due =
         start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(static_cast<double>(before) / rate_));
@@ -54,9 +57,8 @@ Clock::time_point RateLimiter::Request(uint64_t units) {
 
 SinePace::SinePace(const SineParameters& parameters, const MixParameters& mix, uint64_t seed) : sine_(parameters, seed) {
   const double all = mix.get_ratio + mix.put_ratio + mix.seek_ratio;
-  const Clock::time_point start = Clock::now();
-  reads_ = {(mix.get_ratio + mix.seek_ratio) / all, start};
-  writes_ = {mix.put_ratio / all, start};
+  reads_ = {(mix.get_ratio + mix.seek_ratio) / all, {}};
+  writes_ = {mix.put_ratio / all, {}};
 }
 
 void SinePace::Request(Queue* queue) {
@@ -64,6 +66,7 @@ void SinePace::Request(Queue* queue) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const Clock::time_point now = Clock::now();
+    if (!sine_.started()) reads_.next = writes_.next = now;
     const double rate = sine_.At(now);
     if (rate <= 0) return;
     due = std::max(queue->next, now - kMostArrears);

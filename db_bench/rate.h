@@ -24,7 +24,7 @@ struct SineParameters {
   double Rate(double seconds) const;
 };
 
-// A rate that follows the curve. Time 0 is the construction of the object. Thread safety: one thread at a time.
+// A rate that follows the curve. Time 0 is the first call of At. Thread safety: one thread at a time.
 class SineRate {
  public:
   struct Demand {
@@ -35,6 +35,8 @@ class SineRate {
   SineRate(const SineParameters& parameters, uint64_t seed) : parameters_(parameters), random_(seed) {}
 
   bool active() const { return parameters_.active; }
+  // Whether At was called.
+  bool started() const { return !demands_.empty(); }
   // Recomputes the rate if its interval is over. Returns 0 if the rate was never positive.
   double At(Clock::time_point now);
   // All rates up to this call.
@@ -42,15 +44,15 @@ class SineRate {
 
  private:
   const SineParameters parameters_;
-  const Clock::time_point start_ = Clock::now();
+  Clock::time_point start_;
   Random random_;
   double rate_ = 0;
-  Clock::time_point next_change_ = start_;
+  Clock::time_point next_change_;
   std::vector<Demand> demands_;
 };
 
-// Limits all users together to `rate` units per second, or to the rate of a sine. Thread safety: all methods may be called
-// concurrently.
+// Limits all users together to `rate` units per second, or to the rate of a sine. The schedule starts with the first request, so
+// that no unit is due before a thread can use it. Thread safety: all methods may be called concurrently.
 class RateLimiter {
  public:
   // 0: no limit.
@@ -69,15 +71,16 @@ class RateLimiter {
 
   const bool active_;
   const double rate_;
-  const Clock::time_point start_ = Clock::now();
+  std::once_flag started_;
+  Clock::time_point start_;  // set by the first request; unused with a sine
   std::atomic<uint64_t> used_{0};
   std::mutex mutex_;  // guards all members below
   SineRate sine_;
-  Clock::time_point next_ = start_;
+  Clock::time_point next_;
 };
 
 // mixgraph's rate, as in RocksDB: reads and writes have shares of the rate, and request a hundred operations at once. The curve
-// holds from the start, whereas RocksDB uses a million per second for the first interval.
+// holds from the first request, whereas RocksDB uses a million per second for the first interval.
 // Thread safety: all methods may be called concurrently.
 class SinePace {
  public:

@@ -283,6 +283,28 @@ TEST(RateLimiter, WhoComesLateHasAnEarlierStart) {
   EXPECT_FALSE(RateLimiter(0).active());
 }
 
+// Threads begin some time after the limits are made, on a busy machine much later. Nothing is due in that time.
+TEST(RateLimiter, SchedulesStartWithTheFirstRequest) {
+  constexpr auto kLate = std::chrono::milliseconds(60);
+  SineParameters sine;
+  sine.active = true;
+  sine.a = 0;
+  sine.d = 1000;
+  RateLimiter limiter(1000);
+  RateLimiter sine_limiter(0, sine);
+  SinePace pace(sine, MixParameters(), 1);
+  std::this_thread::sleep_for(kLate);
+  for (RateLimiter* of : {&limiter, &sine_limiter}) {
+    const Clock::time_point start = Clock::now();
+    of->Request(30);
+    EXPECT_GE(of->Request(1) - start, std::chrono::milliseconds(30));
+  }
+  const Clock::time_point start = Clock::now();
+  pace.RequestReads();
+  pace.RequestReads();
+  EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(100));
+}
+
 TEST(RateLimiter, FollowsASine) {
   SineParameters sine;
   sine.active = true;
