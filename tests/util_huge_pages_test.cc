@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -34,17 +35,17 @@ class HugePagesTest : public testing::Test {
     ASSERT_EQ(pread(fd, content.data(), content.size(), 0), static_cast<ssize_t>(bytes));
     EXPECT_TRUE(std::all_of(content.begin(), content.end(), [](char byte) { return byte == 0; }));
   }
-  // Whether the system collapses small pages of a file here.
+  // Whether the system collapses the small pages of a file of three huge pages, here and now: the memory may be too fragmented.
   bool HasHugePages() const {
-    const int fd = Open("probe");
-    EXPECT_EQ(posix_fallocate(fd, 0, kHugePage), 0);
-    void* const range = mmap(nullptr, 2 * kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const int fd = Open("probe", O_RDWR | O_TRUNC);
+    EXPECT_EQ(posix_fallocate(fd, 0, 3 * kHugePage), 0);
+    void* const range = mmap(nullptr, 4 * kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const uintptr_t aligned = (reinterpret_cast<uintptr_t>(range) + kHugePage - 1) / kHugePage * kHugePage;
     void* const address = reinterpret_cast<void*>(aligned);
-    EXPECT_EQ(mmap(address, kHugePage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), address);
+    EXPECT_EQ(mmap(address, 3 * kHugePage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), address);
     constexpr int kCollapse = 25;
-    const bool has = madvise(address, kHugePage, kCollapse) == 0;
-    munmap(range, 2 * kHugePage);
+    const bool has = madvise(address, 3 * kHugePage, kCollapse) == 0;
+    munmap(range, 4 * kHugePage);
     close(fd);
     return has;
   }
@@ -52,22 +53,30 @@ class HugePagesTest : public testing::Test {
 };
 
 TEST_F(HugePagesTest, AFileIsFilledWithZeros) {
-  const int fd = Open("file");
-  void* address = nullptr;
-  FillWithHugePages(fd, 3 * kHugePage, [&](void* mapped) {
-    address = mapped;
-    EXPECT_EQ(AllocatedBytes(fd), 0u);
-  });
-  EXPECT_NE(address, nullptr);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(address) % kHugePage, 0u);
-  ExpectZeros(fd, 3 * kHugePage);
-  EXPECT_GE(AllocatedBytes(fd), HasHugePages() ? 3 * kHugePage : 0);
-  EXPECT_LE(AllocatedBytes(fd), 3 * kHugePage);
-  EXPECT_EQ(posix_fallocate(fd, 0, 3 * kHugePage), 0);
-  EXPECT_EQ(AllocatedBytes(fd), 3 * kHugePage);
-  close(fd);
+  // The system may refuse a huge page at any moment, so the fill gets several chances.
+  bool filled = false;
+  bool refused = false;
+  for (int attempt = 0; attempt < 10 && !filled; ++attempt) {
+    refused = refused || !HasHugePages();
+    const int fd = Open("file" + std::to_string(attempt));
+    void* address = nullptr;
+    FillWithHugePages(fd, 3 * kHugePage, [&](void* mapped) {
+      address = mapped;
+      EXPECT_EQ(AllocatedBytes(fd), 0u);
+    });
+    EXPECT_NE(address, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(address) % kHugePage, 0u);
+    ExpectZeros(fd, 3 * kHugePage);
+    EXPECT_LE(AllocatedBytes(fd), 3 * kHugePage);
+    filled = AllocatedBytes(fd) == 3 * kHugePage;
+    EXPECT_EQ(posix_fallocate(fd, 0, 3 * kHugePage), 0);
+    EXPECT_EQ(AllocatedBytes(fd), 3 * kHugePage);
+    close(fd);
+  }
+  EXPECT_TRUE(filled || refused);
 }
 
+// The system may have no huge page now, but it must not call the arguments invalid.
 TEST_F(HugePagesTest, ACollapseTakesAnyAddress) {
   if (!HasHugePages()) GTEST_SKIP() << "no huge pages here";
   const int fd = Open("file");
@@ -75,7 +84,7 @@ TEST_F(HugePagesTest, ACollapseTakesAnyAddress) {
   void* const file = mmap(nullptr, 3 * kHugePage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   ASSERT_NE(file, MAP_FAILED);
   std::memset(file, 7, 3 * kHugePage);
-  EXPECT_EQ(CollapseHugePages(static_cast<char*>(file) + 64, 3 * kHugePage - 64), 0);
+  EXPECT_NE(CollapseHugePages(static_cast<char*>(file) + 64, 3 * kHugePage - 64), EINVAL);
   EXPECT_EQ(static_cast<char*>(file)[3 * kHugePage - 1], 7);
   munmap(file, 3 * kHugePage);
   close(fd);
