@@ -22,7 +22,9 @@ endif()
 
 find_program(BRAIDDB_CCACHE ccache)
 if(BRAIDDB_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${BRAIDDB_CCACHE})
+  # With precompiled headers ccache needs leave not to look at macros of the time.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${BRAIDDB_CCACHE})
 endif()
 
 # STRICT adds the warning on narrowing conversions, which in a storage engine are bugs; tests do without.
@@ -44,5 +46,27 @@ function(braiddb_compile_options target)
     target_compile_options(${target} PRIVATE -O0 -fno-sanitize=undefined)
   elseif(arg_TEST AND NOT BRAIDDB_COVERAGE)
     target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
+
+# Standard headers are parsed once for all files of a target. braiddb_precompile(<target> [<headers>...]), or
+# braiddb_precompile(<target> REUSE_FROM <other target with the same options>).
+#
+# A file that lacks an #include still compiles with them. The library of crash_test is made without, so that a build shows it; for
+# everything else -DBRAIDDB_PRECOMPILE=OFF does.
+option(BRAIDDB_PRECOMPILE "Precompile the standard headers" ON)
+set(braiddb_standard_headers
+  <algorithm> <array> <atomic> <bit> <chrono> <condition_variable> <cstdint> <cstring> <deque> <filesystem> <functional> <map>
+  <memory> <mutex> <optional> <set> <span> <string> <string_view> <thread> <unordered_map> <unordered_set> <utility> <vector>)
+function(braiddb_precompile target)
+  if(NOT BRAIDDB_PRECOMPILE)
+    return()
+  endif()
+  # g++ 12 warns wrongly of inlined code of precompiled system headers.
+  target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict)
+  if("${ARGV1}" STREQUAL "REUSE_FROM")
+    target_precompile_headers(${target} REUSE_FROM ${ARGV2})
+  else()
+    target_precompile_headers(${target} PRIVATE ${braiddb_standard_headers} ${ARGN})
   endif()
 endfunction()

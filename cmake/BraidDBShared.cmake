@@ -1,4 +1,5 @@
-# The library's objects as position-independent code, and of these libbraiddb.so.<n>. The drop-in libraries are made of them too.
+# The library's objects as position-independent code, and of these libbraiddb.so.<n>. The static library and the drop-in libraries
+# have the same objects.
 #
 # Exported are the public headers' classes and functions (`#pragma GCC visibility` there) and the C API, all with the version
 # BRAIDDB_<n>. tests/abi/exported_symbols.txt lists them; the test `abi` compares.
@@ -26,6 +27,7 @@ function(braiddb_add_pic target)
   target_compile_options(${target} PRIVATE -ftls-model=initial-exec -fno-semantic-interposition)
 endfunction()
 braiddb_add_pic(braiddb_pic ${braiddb_one_form})
+braiddb_precompile(braiddb_pic)
 braiddb_add_pic(braiddb_pic_plain ${braiddb_two_forms})
 braiddb_add_pic(braiddb_pic_dropin ${braiddb_two_forms})
 target_compile_definitions(braiddb_pic_dropin PRIVATE BRAIDDB_DROPIN)

@@ -8,16 +8,11 @@ set(BRAIDDB_TEST_PREFIX "" CACHE STRING "Put before the name of every test")
 find_package(GTest REQUIRED)
 
 file(GLOB braiddb_support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cc)
-if(braiddb_support_sources)
-  add_library(braiddb_test_support STATIC ${braiddb_support_sources})
-  braiddb_compile_options(braiddb_test_support TEST)
-  set(support_scope PUBLIC)
-else()
-  add_library(braiddb_test_support INTERFACE)
-  set(support_scope INTERFACE)
-endif()
-target_link_libraries(braiddb_test_support ${support_scope}
+add_library(braiddb_test_support STATIC ${braiddb_support_sources})
+braiddb_compile_options(braiddb_test_support TEST)
+target_link_libraries(braiddb_test_support PUBLIC
   braiddb_internal GTest::gtest PMDK::pmempool PMDK::pmemobj PMDK::pmem)
+braiddb_precompile(braiddb_test_support <fstream> <future> <iostream> <numeric> <random> <sstream> <gtest/gtest.h>)
 
 file(GLOB braiddb_test_sources RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/tests/*_test.cc ${PROJECT_SOURCE_DIR}/tests/*/*_test.cc)
@@ -51,6 +46,7 @@ foreach(source IN LISTS braiddb_test_sources)
   add_executable(${name} ${source})
   braiddb_compile_options(${name} TEST)
   target_link_libraries(${name} PRIVATE braiddb_test_support GTest::gtest_main)
+  braiddb_precompile(${name} REUSE_FROM braiddb_test_support)
   add_test(NAME ${BRAIDDB_TEST_PREFIX}${name} COMMAND ${name})
   set_tests_properties(${BRAIDDB_TEST_PREFIX}${name} PROPERTIES LABELS "${labels}" TIMEOUT 600)
   # Whatever a database promises, it promises with each last level; but for what a test knows of one of them. AddressSanitizer,

@@ -36,12 +36,15 @@ function(braiddb_add_tested_tool name library)
 endfunction()
 braiddb_add_tested_tool(db_stress braiddb_stress)
 braiddb_add_tested_tool(index_bench braiddb_index_bench)
+braiddb_precompile(braiddb_stress <fstream> <iostream> <numeric> <random> <sstream>)
+braiddb_precompile(braiddb_index_bench REUSE_FROM braiddb_stress)
 
 # db_bench also measures other stores, if their headers are here; their libraries are loaded when they are asked for, so that
 # others can take their place.
 find_package(nlohmann_json 3 REQUIRED)
 braiddb_add_tested_tool(db_bench braiddb_bench)
 target_compile_definitions(braiddb_bench PRIVATE BRAIDDB_VERSION="${PROJECT_VERSION}")
+braiddb_precompile(braiddb_bench REUSE_FROM braiddb_stress)
 target_link_libraries(braiddb_bench PRIVATE nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
 if(TARGET db_bench_rocksdb_test)
   target_compile_definitions(db_bench_rocksdb_test PRIVATE BRAIDDB_NAMES="${PROJECT_SOURCE_DIR}/tests/db_bench")
@@ -97,6 +100,7 @@ file(GLOB tool_sources CONFIGURE_DEPENDS
 list(FILTER tool_sources EXCLUDE REGEX "/main\\.cc$")
 add_library(braiddb_tool_parts STATIC ${tool_sources} ${embedded_page})
 braiddb_compile_options(braiddb_tool_parts STRICT)
+braiddb_precompile(braiddb_tool_parts REUSE_FROM braiddb_stress)
 target_link_libraries(braiddb_tool_parts PUBLIC braiddb_internal Boost::program_options nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
 # The shell edits lines by libedit, if it is here.
 find_path(LIBEDIT_INCLUDE_DIR NAMES editline/readline.h)
