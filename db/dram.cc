@@ -15,8 +15,8 @@ namespace {
 // The lookup cache shrinks by at least 1/kParts of the shared memory, so that it shrinks seldom.
 constexpr uint64_t kParts = 16;
 
-// The size of a lookup cache is its maximum divided by a power of kCacheGrowth, in whole buckets. The smallest size is the first that
-// is at most kFirstCacheBytes.
+// The size of a lookup cache is its maximum divided by a power of kCacheGrowth, in whole buckets. The smallest size is the first
+// that is at most kFirstCacheBytes.
 constexpr uint64_t kFirstCacheBytes = 32 << 10;
 constexpr uint64_t kCacheGrowth = 4;
 // Buckets that are moved between two checks whether a memtable waits.
@@ -36,8 +36,8 @@ uint64_t FirstCacheBytes(uint64_t most) {
   return LookupCache::UsableBytes(most);
 }
 
-// The next larger size; `now` if the cache has the largest size. Sizes are compared in whole buckets: a resize to a size that differs
-// from `now` by a part of a bucket would end with the same table, as crowded as before, and would begin again.
+// The next larger size; `now` if the cache has the largest size. Sizes are compared in whole buckets: a resize to a size that
+// differs from `now` by a part of a bucket would end with the same table, as crowded as before, and would begin again.
 uint64_t NextCacheBytes(uint64_t now, uint64_t most) {
   if (LookupCache::UsableBytes(most) <= now) return now;
   while (LookupCache::UsableBytes(most / kCacheGrowth) > now) most /= kCacheGrowth;

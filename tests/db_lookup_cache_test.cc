@@ -45,6 +45,24 @@ class DbLookupCacheTest : public DbTest {
 
 INSTANTIATE_TEST_SUITE_P(Regions, DbLookupCacheTest, testing::Values(1, 2));
 
+// Sizes that are no power of two times a bucket: a cache that cannot grow any more stays crowded, and is left alone.
+TEST_P(DbLookupCacheTest, ACacheOfAnySizeEndsToGrow) {
+  std::atomic<int> resizes{0};
+  SyncPoints::Instance().SetCallback("LookupCache::MoveBuckets:Counted", [&](void*) { ++resizes; });
+  SyncPoints::Instance().Enable();
+  for (const uint64_t bytes : {100'000u, 333'333u, 1'000'001u}) {
+    SCOPED_TRACE(bytes);
+    options_.lookup_cache_size = bytes;
+    Reopen();
+    resizes = 0;
+    for (int i = 0; i < 100'000 / kSlowdown; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "value"));
+    ASSERT_OK(db_->WaitForCompaction());
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_LE(IntProperty(db_.get(), "braiddb.lookup-cache-bytes"), bytes);
+    EXPECT_LE(resizes, 6);
+  }
+}
+
 TEST_P(DbLookupCacheTest, AGetAnswersFromItAtEveryStage) {
   EXPECT_GT(IntProperty(db_.get(), "braiddb.lookup-cache-bytes"), 0u);
   EXPECT_LE(IntProperty(db_.get(), "braiddb.lookup-cache-bytes"), 32u << 10);
