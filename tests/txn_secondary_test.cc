@@ -9,9 +9,11 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "braiddb/backup.h"
+#include "braiddb/compaction_filter.h"
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
@@ -26,9 +28,20 @@ namespace {
 using Handle = std::unique_ptr<ColumnFamilyHandle>;
 using Content = std::map<std::string, std::string>;
 
+class KeepAll : public CompactionFilter {
+ public:
+  Decision Filter(int, Slice, Slice, std::string*) const override { return Decision::kKeep; }
+  const char* Name() const override { return "KeepAll"; }
+};
+
 class SecondaryTest : public DbOpenTest {
  protected:
-  Status OpenSecondary(std::unique_ptr<DB>* db) { return DB::OpenAsSecondary(options_, path_, secondary_path_, db); }
+  // Each catch-up of one with a compaction filter reads the whole primary.
+  Status OpenSecondary(std::unique_ptr<DB>* db, bool reads_all = false) {
+    Options options = options_;
+    if (reads_all) options.compaction_filter = &keep_all_;
+    return DB::OpenAsSecondary(options, path_, secondary_path_, db);
+  }
 
   // Writes batches at random, also to *content.
   void WriteSome(DB* db, Random* random, int batches, Content* content) {
@@ -59,6 +72,7 @@ class SecondaryTest : public DbOpenTest {
     }
   }
 
+  KeepAll keep_all_;
   AppendOperator append_;
   Options options_ = [this] {
     Options options = TinyOptions();
@@ -68,20 +82,22 @@ class SecondaryTest : public DbOpenTest {
   const std::string secondary_path_ = directory_.File("secondary");
 };
 
-// The parameter: whether the primary has index-unified logging. Without, its log is released as a whole, and has no marks.
-class SecondaryOfEitherLogTest : public SecondaryTest, public testing::WithParamInterface<bool> {
+// The parameters: whether the primary has index-unified logging, and whether each catch-up reads all. Without index-unified
+// logging the log is released as a whole, and has no marks.
+class SecondaryOfEitherLogTest : public SecondaryTest, public testing::WithParamInterface<std::tuple<bool, bool>> {
  protected:
-  void SetUp() override { options_.index_unified_logging = GetParam(); }
+  void SetUp() override { options_.index_unified_logging = std::get<0>(GetParam()); }
+  bool ReadsAll() const { return std::get<1>(GetParam()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Logs, SecondaryOfEitherLogTest, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Logs, SecondaryOfEitherLogTest, testing::Combine(testing::Bool(), testing::Bool()));
 
 // In memtables, L0 and the last level, over relocations, collapses and reclaimed tombstones.
 TEST_P(SecondaryOfEitherLogTest, ShowsWhatThePrimaryHas) {
   auto primary = OpenOrFail(options_, path_);
   ASSERT_NE(primary, nullptr);
   std::unique_ptr<DB> secondary;
-  ASSERT_OK(OpenSecondary(&secondary));
+  ASSERT_OK(OpenSecondary(&secondary, ReadsAll()));
   EXPECT_TRUE(HoldsExactly(secondary.get(), Content()));
   Content content, before;
   Random random(1);
@@ -233,7 +249,7 @@ TEST_P(SecondaryOfEitherLogTest, IsOneStateWhilePrimaryWorks) {
   std::unique_ptr<DB> secondary;
   Status opened;
   do {
-    opened = OpenSecondary(&secondary);
+    opened = OpenSecondary(&secondary, ReadsAll());
   } while (opened.IsBusy());
   ASSERT_OK(opened);
   const auto number = [&](const std::string& key) {
@@ -314,8 +330,13 @@ TEST_F(SecondaryTest, ATombstoneThatComesAndGoesMeanwhile) {
   EXPECT_TRUE(HoldsExactly(secondary.get(), ScanForward(primary.get())));
 }
 
-// Copies of a relocation, and what operands were collapsed to, take the place of what was read.
-TEST_F(SecondaryTest, RelocationsAndCollapsesMeanwhile) {
+// Copies of a relocation, and what operands were collapsed to, take the place of what was read. The parameter: whether each
+// catch-up reads all.
+class SecondaryOfChangesTest : public SecondaryTest, public testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(ReadsAll, SecondaryOfChangesTest, testing::Bool());
+
+TEST_P(SecondaryOfChangesTest, RelocationsAndCollapsesMeanwhile) {
   options_.disable_auto_compaction = true;
   auto primary = OpenOrFail(options_, path_);
   ASSERT_NE(primary, nullptr);
@@ -329,16 +350,18 @@ TEST_F(SecondaryTest, RelocationsAndCollapsesMeanwhile) {
     states.emplace_back(content.begin(), content.end());
   };
   std::unique_ptr<DB> secondary;
-  ASSERT_OK(OpenSecondary(&secondary));
+  ASSERT_OK(OpenSecondary(&secondary, GetParam()));
   for (int round = 0; round < 40 / kSlowdown; ++round) {
     SCOPED_TRACE(round);
     states.clear();
     work();
     steps = 0;
-    SyncPoints::Instance().SetCallback("PrimaryReader::Read:Step", [&](void*) {
-      ++steps;
-      if (steps <= 3 && ((round + 1) >> (steps - 1) & 1) != 0) work();
-    });
+    for (const char* step : {"PrimaryReader::Read:Step", "PrimaryReader::ReadUpdates:Step"}) {
+      SyncPoints::Instance().SetCallback(step, [&](void*) {
+        ++steps;
+        if (steps <= 3 && ((round + 1) >> (steps - 1) & 1) != 0) work();
+      });
+    }
     SyncPoints::Instance().Enable();
     const Status status = secondary->TryCatchUpWithPrimary();
     SyncPoints::Instance().Clear();

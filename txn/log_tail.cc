@@ -10,6 +10,7 @@
 #include "db/read_manifest.h"
 #include "log/range_record.h"
 #include "pmem/region_set.h"
+#include "txn/open_segment.h"
 
 namespace braiddb {
 namespace {
@@ -128,7 +129,8 @@ Status LogTail::ReadSegment(const PoolFiles& files, const ListedSegment& segment
   if (!is_sealed) {
     progress->is_writers = true;
     bool begins = false;
-    if (Status status = ReadNextEntry(files, segment, NextEntryOffset(progress->end), &begins); !status.ok()) return status;
+    if (Status status = FindOpenEntry(files, segment, NextEntryOffset(progress->end), &buffer_, &begins); !status.ok())
+      return status;
     if (!begins) return Status::OK();
   }
   if (progress->end < limit) {
@@ -149,22 +151,6 @@ Status LogTail::ReadSegment(const PoolFiles& files, const ListedSegment& segment
   if (!is_sealed || progress->is_whole) return Status::OK();
   if (progress->is_short) return files.Damaged("a sealed segment has entries that are not valid");
   progress->is_short = true;  // the next list says whether it was released
-  return Status::OK();
-}
-
-// Unchanged bytes of an entry's header do not mean that nothing was written: the rest of the entry, or of its batch, may have
-// become visible later.
-Status LogTail::ReadNextEntry(const PoolFiles& files, const ListedSegment& segment, uint64_t next, bool* begins) {
-  *begins = false;
-  LogEntry header;
-  if (next + sizeof(header) > segment.capacity) return Status::OK();
-  if (Status status = files.Read(segment.data + next, sizeof(header), &header); !status.ok()) return status;
-  if (header.checksum == 0 || header.height() == 0 || header.height() > kMaxHeight) return Status::OK();
-  const uint64_t bytes = LogEntrySize(header);
-  if (bytes > segment.capacity - next) return Status::OK();
-  if (Status status = files.Read(segment.data + next, bytes, &buffer_, next); !status.ok()) return status;
-  const LogReader reader(reinterpret_cast<uint8_t*>(buffer_.data()), segment.entry_seed, next + bytes);
-  *begins = reader.ValidAt(next);
   return Status::OK();
 }
 

@@ -87,8 +87,6 @@ class LogTail {
   Status PollRegion(Region* region);
   // `is_new`: the segment was not in the list of the last poll.
   Status ReadSegment(const PoolFiles& files, const ListedSegment& segment, bool is_new, Progress* progress);
-  // *begins: the entry at offset `next` of an open segment is valid. It may belong to an incomplete batch.
-  Status ReadNextEntry(const PoolFiles& files, const ListedSegment& segment, uint64_t next, bool* begins);
   // Returns true if the entries that `reader` has not read yet are copies. `is_new`: as in ReadSegment.
   bool HasCopies(LogReader reader, bool is_new) const;
   void Add(const LogEntry& entry);

@@ -1,5 +1,7 @@
 #include "txn/primary_reader.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "log/operands.h"
 #include "log/range_record.h"
 #include "pmem/region_set.h"
+#include "txn/open_segment.h"
 #include "util/comparator_name.h"
 #include "util/sync_point.h"
 
@@ -33,9 +36,13 @@ bool HoldsEntries(const ListedSegment& segment, bool has_copies) {
 PrimaryReader::PrimaryReader(const Options& options, std::string path, std::vector<ColumnFamilyDescriptor> families)
     : options_(options), path_(std::move(path)) {
   const auto add = [this](const ColumnFamilyOptions& of, const std::string& name) {
-    Family& family =
-        families_.emplace_back(Family{of, name, false, 0, 0, decltype(Family::content)(Family::Less{of.comparator})});
+    Family& family = families_.emplace_back();
+    family.options = of;
+    family.name = name;
+    family.content = decltype(Family::content)(Family::Less{of.comparator});
+    family.changes = decltype(Family::changes)(Family::Less{of.comparator});
     versions_.emplace_back(Family::Less{family.options.comparator});
+    has_filter_ = has_filter_ || of.compaction_filter != nullptr || of.compaction_filter_factory != nullptr;
   };
   add(ColumnFamilyOptions(options), kDefaultColumnFamilyName);
   for (const ColumnFamilyDescriptor& family : families) {
@@ -102,17 +109,20 @@ Status PrimaryReader::FindGarbage() {
   return status;
 }
 
-Status PrimaryReader::Read() {
-  regions_.clear();
-  last_sequence_ = 0;
-  last_update_ = 0;
-  for (auto& versions : versions_) versions.clear();
-  ranges_.clear();
-  if (Status status = ReadFamilies(); !status.ok()) return status;
+PrimaryReader::FamilySet PrimaryReader::Families() const {
+  FamilySet set;
+  for (const Family& family : families_) set.emplace_back(family.is_listed, family.id, family.number);
+  set.emplace_back(false, range_family_, 0);
+  set.emplace_back(false, prepared_family_, 0);
+  return set;
+}
+
+Status PrimaryReader::OpenRegions() {
   RegionSetOptions region_options;
   region_options.database_path = path_;
   region_options.region_paths = options_.region_paths;
   const std::vector<std::string> directories = RegionDirectories(region_options, kMaxRegions);
+  regions_.clear();
   for (uint32_t i = 0, count = 1; i < count; ++i) {
     if (i >= directories.size()) return Status::InvalidArgument("region_paths names too few directories");
     Region& region = regions_.emplace_back(directories[i]);
@@ -120,7 +130,31 @@ Status PrimaryReader::Read() {
     count = region.files.root().region_count;
     if (region.files.root().region != i || region.files.root().database_id != regions_[0].files.root().database_id)
       return region.files.Damaged("it is another region, or of another database");
+    if (Status status = CheckRegion(&region, region.files); !status.ok()) return status;
   }
+  return Status::OK();
+}
+
+// Also notes the identity of the files at the first call.
+Status PrimaryReader::CheckRegion(Region* region, const PoolFiles& files) const {
+  struct stat part;
+  const std::string path = region->files.directory() + "/" + PartName(0);
+  if (stat(path.c_str(), &part) != 0) return Status::NotFound("there is no file " + path);
+  if (region->file == 0) region->file = part.st_ino;
+  if (region->file != part.st_ino || files.root().database_id != region->files.root().database_id ||
+      files.identity() != region->files.identity()) {
+    return Status::Aborted("other files are in " + region->files.directory());
+  }
+  return Status::OK();
+}
+
+Status PrimaryReader::Read() {
+  has_state_ = is_update_ = false;
+  known_up_to_ = last_sequence_ = last_update_ = 0;
+  for (auto& versions : versions_) versions.clear();
+  ranges_.clear();
+  if (Status status = ReadFamilies(); !status.ok()) return status;
+  if (Status status = OpenRegions(); !status.ok()) return status;
   for (Region& region : regions_) {
     // Generations up to the newest of one list were all on media when the next begins.
     if (Status status = region.files.ListSegments(&region.first); !status.ok()) return status;
@@ -138,6 +172,26 @@ Status PrimaryReader::Read() {
   return Settle();
 }
 
+Status PrimaryReader::ReadUpdates(const FindBase& find_base) {
+  if (!has_state_ || has_filter_) return Status::Aborted("there is no state to follow");
+  has_state_ = false;
+  is_update_ = true;
+  known_up_to_ = last_sequence_;
+  for (auto& versions : versions_) versions.clear();
+  ranges_.clear();
+  const FamilySet known = Families();
+  if (Status status = ReadFamilies(); !status.ok()) return status;
+  if (Families() != known) return Status::Aborted("the families are others");
+  for (const Step step : {Step::kMeanwhile, Step::kUpToLast}) {
+    if (Status status = ReadSegments(step); !status.ok()) return status;
+    BRAIDDB_SYNC_POINT("PrimaryReader::ReadUpdates:Step");
+  }
+  if (Status status = CheckNothingMissed(); !status.ok()) return status;
+  if (Status status = CheckFamilies(); !status.ok()) return status;
+  if (Families() != known) return Status::Aborted("the families are others");
+  return SettleUpdates(find_base);
+}
+
 Status PrimaryReader::ReadSegments(Step step) {
   for (Region& region : regions_) {
     std::vector<ListedSegment> listed;
@@ -145,11 +199,12 @@ Status PrimaryReader::ReadSegments(Step step) {
       // The region may have grown.
       PoolFiles files(region.files.directory());
       if (Status status = files.Open(); !status.ok()) return status;
+      if (Status status = CheckRegion(&region, files); !status.ok()) return status;
       if (Status status = files.ListSegments(&listed); !status.ok()) return status;
       region.files = files;
     }
     for (const ListedSegment& segment : step == Step::kFirst ? region.first : listed) {
-      if (!HoldsEntries(segment, has_copies_)) continue;
+      if (!HoldsEntries(segment, has_copies_ && !is_update_)) continue;
       if (Status status = ReadSegment(&region, segment, step); !status.ok()) return status;
     }
   }
@@ -161,7 +216,13 @@ Status PrimaryReader::ReadSegment(Region* region, const ListedSegment& segment, 
   Progress& progress = region->progress[segment.generation];
   const bool is_sealed = segment.state == SegmentState::kSealed;
   const uint64_t limit = is_sealed ? segment.sealed_bytes : segment.capacity;
-  if (progress.end < limit) {
+  bool begins = true;
+  if (segment.state == SegmentState::kOpen) {
+    progress.was_open = true;
+    Status status = FindOpenEntry(region->files, segment, NextEntryOffset(progress.end), &buffer_, &begins);
+    if (!status.ok()) return status;
+  }
+  if (begins && progress.end < limit) {
     const uint64_t from = progress.end / 8 * 8;
     if (Status status = region->files.Read(segment.data + from, limit - from, &buffer_, from); !status.ok()) return status;
     auto* const data = reinterpret_cast<uint8_t*>(buffer_.data());
@@ -175,6 +236,11 @@ Status PrimaryReader::ReadSegment(Region* region, const ListedSegment& segment, 
         break;
       }
       progress.end = reader.end();
+      if (is_update_ && entry->sequence() <= known_up_to_) {
+        if (progress.was_open) return Status::Aborted("a write came later than writes with larger numbers");
+        continue;
+      }
+      if (is_update_ && entry->is_copy()) continue;
       if (step != Step::kUpToLast) last_sequence_ = std::max(last_sequence_, entry->sequence());
       const bool is_obsolete = entry->is_obsolete() || (!entry->is_copy() && entry->sequence() < garbage_below_);
       const bool is_of_range = range_family_ != 0 && entry->family() == range_family_;
@@ -198,7 +264,13 @@ Status PrimaryReader::CheckSegment(const Region& region, uint64_t generation, bo
   return region.files.Damaged("a sealed segment has entries that are not valid");
 }
 
-// Of what was in use when the first list was made, and of what came until now, each is still there or was read whole.
+// Copies are read only if all is.
+bool PrimaryReader::MustBeRead(SegmentState state) const {
+  return state != SegmentState::kIndex && !(is_update_ && HoldsCopies(state));
+}
+
+// Of what was in use when the first list was made, and of what came until now, each is still there or was read whole. The last
+// list is the first one of the next ReadUpdates.
 Status PrimaryReader::CheckNothingMissed() {
   for (Region& region : regions_) {
     PoolFiles files(region.files.directory());
@@ -211,13 +283,16 @@ Status PrimaryReader::CheckNothingMissed() {
     std::unordered_set<uint64_t> there;
     for (const ListedSegment& segment : listed) there.insert(segment.generation);
     for (const ListedSegment& segment : region.first) {
-      if (segment.state == SegmentState::kIndex) continue;
+      if (!MustBeRead(segment.state)) continue;
       if (Status status = CheckSegment(region, segment.generation, there.contains(segment.generation)); !status.ok())
         return status;
     }
     for (uint64_t generation = region.newest_at_first + 1; generation <= newest; ++generation) {
       if (Status status = CheckSegment(region, generation, there.contains(generation)); !status.ok()) return status;
     }
+    std::erase_if(region.progress, [&there](const auto& read) { return !there.contains(read.first); });
+    region.first = std::move(listed);
+    region.newest_at_first = newest;
   }
   return Status::OK();
 }
@@ -289,6 +364,38 @@ Status PrimaryReader::Settle() {
       std::string value;
       if (Status status = Resolve(family, key, versions, &is_there, &value); !status.ok()) return status;
       if (is_there) family.content.emplace_hint(family.content.end(), key, std::move(value));
+    }
+    versions_[i].clear();
+  }
+  return Status::OK();
+}
+
+Status PrimaryReader::SettleUpdates(const FindBase& find_base) {
+  for (size_t i = 0; i < families_.size(); ++i) {
+    Family& family = families_[i];
+    family.changes.clear();
+    family.deleted_ranges.clear();
+    if (!family.is_listed) continue;
+    const KeyOrder order(family.options.comparator);
+    std::shared_ptr<const RangeTombstones> ranges;
+    if (const auto known = ranges_.find(family.id); known != ranges_.end()) {
+      ranges = RangeTombstones::With(nullptr, known->second, order);
+      family.deleted_ranges = std::move(known->second);
+    }
+    for (auto& [key, versions] : versions_[i]) {
+      const bool had_base = ranges == nullptr || ranges->Newest(key, kMaxSequence) == 0;
+      if (ranges != nullptr) LeaveOut(*ranges, key, &versions);
+      if (versions.empty()) versions.push_back({known_up_to_, EntryType::kDelete, ""});
+      if (versions.back().type == EntryType::kMerge && had_base) {
+        std::optional<std::string> base;
+        if (Status status = find_base(i, key, &base); !status.ok()) return status;
+        if (base.has_value()) versions.push_back({known_up_to_, EntryType::kPut, std::move(*base)});
+      }
+      bool is_there = false;
+      std::string value;
+      if (Status status = Resolve(family, key, versions, &is_there, &value); !status.ok()) return status;
+      std::optional<std::string>& change = family.changes[key];
+      if (is_there) change = std::move(value);
     }
     versions_[i].clear();
   }

@@ -31,11 +31,30 @@
 // WHY WHAT IS READ IS RIGHT  Entries, descriptors and the MANIFEST have checksums, those of entries seeded with a number of their
 //   segment's use.
 // What is not acknowledged yet may be seen.
+//
+// ReadUpdates: what was written since the last read, without reading the rest again.
+// GOAL   The cost of following a database is that of the new writes.
+// STEPS  2, 3 and 4 from where the last read ended. M0 is the M of the last read; M is the largest number seen now. The result is
+//        a change for each key that was written; the caller keeps the rest.
+// WHY OLD NUMBERS ARE LEFT OUT  An entry with a number up to M0 that was not read before is a copy: what it says is in the last
+//   state. A write cannot be late in a segment that step 3 of the last read did not list: a writer takes its segment first and
+//   draws the number then, so the number is larger than M0. In a segment that was seen open, which has no copies, an entry with
+//   such a number is a late write: it may be older than what the last state has of its key, so all must be read again.
+// WHY COPIES DO NO HARM  A copy with a number above M0 has the effect of its original and of the older versions. Copies in kIndex
+//   segments are not read: their originals were, or a segment of the log is missing.
+// WHY NOTHING IS MISSED  As above, with the segments and generations that the last read's step 4 has seen in place of the first
+//   list.
+// WHAT IS NOT SEEN  A compaction filter removes entries without a write. With a filter all is read each time.
+// WHEN ALL IS READ AGAIN  After Aborted. The reasons: no last state; a late write; a missed segment; another set of families;
+//   other files, for example of a database that was restored; a compaction filter.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -60,8 +79,15 @@ class PrimaryReader {
       const Comparator* comparator;
       bool operator()(const std::string& a, const std::string& b) const { return comparator->Compare(a, b) < 0; }
     };
+    // Of Read.
     std::map<std::string, std::string, Less> content{Less{options.comparator}};
+    // Of ReadUpdates: the new value of each changed key, or nothing if the key is gone.
+    std::map<std::string, std::optional<std::string>, Less> changes{Less{options.comparator}};
+    // Of ReadUpdates. All keys in these ranges are gone, except for those in `changes`.
+    std::vector<RangeTombstones::Tombstone> deleted_ranges;
   };
+  // Looks up what the last state has of a key of families()[family].
+  using FindBase = std::function<Status(size_t family, Slice key, std::optional<std::string>* value)>;
 
   // `options`, `path`: of the primary. The families are those that are read; the default one comes first.
   PrimaryReader(const Options& options, std::string path, std::vector<ColumnFamilyDescriptor> families);
@@ -69,6 +95,11 @@ class PrimaryReader {
   // Reads all. Aborted: something was freed meanwhile; again, at last with a ReaderHold. NotFound: there is no database;
   // Corruption: what is there is damaged. InvalidArgument: another comparator, or operands and no merge operator.
   Status Read();
+  // Reads the changes since the last call of either method. Aborted: all must be read, since Keep was not called after that call,
+  // or for another reason. Other errors: as Read.
+  Status ReadUpdates(const FindBase& find_base);
+  // The caller has kept the state or the changes of the last call, which returned OK.
+  void Keep() { has_state_ = true; }
 
   const std::string& path() const { return path_; }
   std::vector<Family>& families() { return families_; }
@@ -87,25 +118,36 @@ class PrimaryReader {
     uint64_t end = 0;       // read so far
     bool is_whole = false;  // the segment was sealed, and all of it was read
     bool is_short = false;  // … and not all of it is valid: it was released, or is damaged
+    bool was_open = false;  // has entries of writers only
   };
   struct Region {
     explicit Region(std::string directory) : files(std::move(directory)) {}
     PoolFiles files;
     std::unordered_map<uint64_t, Progress> progress;  // by generation
-    std::vector<ListedSegment> first;                 // of step 1
-    uint64_t newest_at_first = 0;                     // generation; all smaller ones that were in use then are in `first`
+    // The list of step 1. After a read: the last list.
+    std::vector<ListedSegment> first;
+    uint64_t newest_at_first = 0;  // generation; all smaller ones that were in use then are in `first`
+    uint64_t file = 0;             // identity of the first part
   };
   enum class Step { kFirst, kMeanwhile, kUpToLast };
 
+  // Tells sets of families apart: listed, id, number of each; then the hidden families.
+  using FamilySet = std::vector<std::tuple<bool, uint32_t, uint64_t>>;
+
   Status ReadFamilies();
   Status CheckFamilies();
+  FamilySet Families() const;
+  Status OpenRegions();
+  Status CheckRegion(Region* region, const PoolFiles& files) const;
   Status FindGarbage();
   Status ReadSegments(Step step);
   Status ReadSegment(Region* region, const ListedSegment& segment, Step step);
   Status CheckNothingMissed();
   static Status CheckSegment(const Region& region, uint64_t generation, bool is_there);
+  bool MustBeRead(SegmentState state) const;
   void Add(const LogEntry& entry);
   Status Settle();
+  Status SettleUpdates(const FindBase& find_base);
   // Without what ranges that were deleted hide.
   static void LeaveOut(const RangeTombstones& ranges, Slice key, Versions* versions);
   Status Resolve(const Family& family, const std::string& key, const Versions& versions, bool* is_there,
@@ -125,6 +167,10 @@ class PrimaryReader {
   uint64_t last_sequence_ = 0;  // M
   uint64_t last_update_ = 0;
   bool has_copies_ = false;  // a family's last level has copies of entries (LevelKind)
+  bool has_filter_ = false;
+  bool has_state_ = false;    // the caller has kept the result of the last call
+  bool is_update_ = false;    // ReadUpdates is under way
+  uint64_t known_up_to_ = 0;  // M0
 };
 
 }  // namespace braiddb

@@ -1,9 +1,11 @@
-// A secondary: a database of its own that is made equal to what PrimaryReader has read, in one batch each time.
+// A secondary: a database of its own that is made equal to what PrimaryReader has read, in one batch each time. A catch-up reads
+// the new writes, or all if it cannot follow them.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -93,6 +95,27 @@ Status AddDifference(DB* db, ColumnFamilyHandle* handle, const PrimaryReader::Fa
   return own->status();
 }
 
+// What has to be written so that `db` has the changes.
+Status AddChanges(DB* db, ColumnFamilyHandle* handle, const PrimaryReader::Family& family, WriteBatch* batch) {
+  if (!family.deleted_ranges.empty()) {
+    const std::unique_ptr<Iterator> own = db->NewIterator({}, handle);
+    for (const RangeTombstones::Tombstone& range : family.deleted_ranges) {
+      for (own->Seek(range->begin); own->Valid() && family.options.comparator->Compare(own->key(), range->end) < 0; own->Next()) {
+        if (!family.changes.contains(std::string(own->key()))) batch->Delete(handle, own->key());
+      }
+      if (!own->status().ok()) return own->status();
+    }
+  }
+  for (const auto& [key, value] : family.changes) {
+    if (value.has_value()) {
+      batch->Put(handle, key, *value);
+    } else {
+      batch->Delete(handle, key);
+    }
+  }
+  return Status::OK();
+}
+
 // STEPS  1 some tries without a hold, which cost the primary nothing  2 tries under a hold, which the primary does not overtake;
 //        a new hold after some of them, in case that the primary has waited long enough for this one.
 Status SecondaryDB::ReadPrimary() {
@@ -113,18 +136,38 @@ Status SecondaryDB::ReadPrimary() {
 
 Status SecondaryDB::CatchUp(DB* own, const std::vector<std::unique_ptr<ColumnFamilyHandle>>& handles) {
   const std::lock_guard lock(mutex_);
-  Status status = ReadPrimary();
+  const auto find_handle = [&handles](const PrimaryReader::Family& family) {
+    const auto found =
+        std::find_if(handles.begin(), handles.end(), [&family](const auto& handle) { return handle->GetName() == family.name; });
+    return found == handles.end() ? nullptr : found->get();
+  };
+  const auto find_base = [&](size_t family, Slice key, std::optional<std::string>* value) {
+    ColumnFamilyHandle* const handle = find_handle(primary_->families()[family]);
+    if (handle == nullptr) return Status::OK();
+    std::string found;
+    const Status status = own->Get({}, handle, key, &found);
+    if (status.ok()) *value = std::move(found);
+    return status.IsNotFound() ? Status::OK() : status;
+  };
+  Status status = primary_->ReadUpdates(find_base);
+  const bool is_all = status.IsAborted();
+  if (is_all) status = ReadPrimary();
   if (!status.ok()) return status;
   WriteBatch batch;
   for (const PrimaryReader::Family& family : primary_->families()) {
-    if (!family.is_listed) continue;  // dropped: what was there stays
-    for (const auto& handle : handles) {
-      if (handle->GetName() == family.name && status.ok()) status = AddDifference(own, handle.get(), family, &batch);
-    }
+    ColumnFamilyHandle* const handle = find_handle(family);
+    if (!family.is_listed || handle == nullptr || !status.ok()) continue;  // dropped: what was there stays
+    status = is_all ? AddDifference(own, handle, family, &batch) : AddChanges(own, handle, family, &batch);
   }
   if (status.ok() && batch.Count() > 0) status = static_cast<DBImpl*>(own)->WriteToAnyFamily({}, batch);
-  if (status.ok()) last_sequence_.store(primary_->last_update(), std::memory_order_release);
-  for (PrimaryReader::Family& family : primary_->families()) family.content.clear();
+  if (status.ok()) {
+    primary_->Keep();
+    last_sequence_.store(primary_->last_update(), std::memory_order_release);
+  }
+  for (PrimaryReader::Family& family : primary_->families()) {
+    family.content.clear();
+    family.changes.clear();
+  }
   return status;
 }
 
