@@ -78,7 +78,7 @@ struct TransferCounts {
 struct Counters {
   std::atomic<uint64_t> operations{0}, reads{0}, writes{0}, batches{0}, views{0}, shared_events{0};
   std::atomic<uint64_t> opens{0}, replayed{0}, verified_keys{0};
-  std::atomic<uint64_t> transactions{0}, conflicts{0}, rollbacks{0}, audits{0}, families{0};
+  std::atomic<uint64_t> transactions{0}, conflicts{0}, rollbacks{0}, audits{0}, families{0}, catch_ups{0};
   std::atomic<uint64_t> prepared{0}, recovered{0};  // transactions; `recovered`: found by an open
 
   std::atomic<uint64_t> rotations{0}, checkpoints{0}, compactions{0};

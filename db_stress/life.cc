@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "db_stress/follower.h"
 #include "db_stress/temporary_family.h"
 #include "db_stress/verifier.h"
 #include "db_stress/worker.h"
@@ -78,6 +79,13 @@ Violation Life::Open() {
 
 Violation Life::Work() {
   std::atomic<uint32_t> working{plan_.threads};
+  std::atomic<bool> stop{false};
+  std::thread follower;
+  if (plan_.has_follower) {
+    follower = std::thread([&] {
+      if (auto wrong = Follower(oracle_, database_, plan_, path_).Run(stop)) oracle_.expected->Fail(*wrong);
+    });
+  }
   std::vector<std::thread> threads;
   for (uint32_t thread = 0; thread < plan_.threads; ++thread) {
     threads.emplace_back([&, thread] {
@@ -90,6 +98,8 @@ Violation Life::Work() {
     if (tick % 4 == 0) PublishStatistics();
   }
   for (auto& thread : threads) thread.join();
+  stop.store(true, kRelaxed);
+  if (follower.joinable()) follower.join();
   PublishStatistics();
   return std::nullopt;  // a worker has reported a violation to ExpectedState
 }

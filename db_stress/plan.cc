@@ -127,6 +127,9 @@ LifePlan DrawLife(const Flags& flags, const DatabasePlan& plan, const std::strin
   if (flags.transactions) life.kind = OneOf(random, kKinds);
   life.transaction_percent = SmallBetween(random, 5, 60);
   life.bank_percent = SmallBetween(random, 2, 40);
+  // Long enough for the first catch-up, which reads the whole database.
+  life.has_follower = life.seed % 6 == 0;
+  if (life.has_follower) life.patience = 0.5 + life.patience / 2;
   return life;
 }
 
@@ -155,7 +158,7 @@ std::string LifePlan::ToString() const {
                                              : " optimistic")
        << " transactions=" << transaction_percent << "% bank=" << bank_percent << "%"
        << (verify_checksums ? " verify_checksums" : "") << (reads_only_first ? " reads_only_first" : "")
-       << (sync ? "" : " no sync") << "; " << FindMemtableType(options.memtable)->name
+       << (has_follower ? " follower" : "") << (sync ? "" : " no sync") << "; " << FindMemtableType(options.memtable)->name
        << " memtable_size=" << options.memtable_size << " memtable_max_entries=" << options.memtable_max_entries
        << " max_immutable_memtables=" << options.max_immutable_memtables << " checkpoint_tables=" << options.checkpoint_tables
        << " segment_size=" << options.segment_size << " l0_slowdown_writes_trigger=" << options.l0_slowdown_writes_trigger

@@ -68,6 +68,7 @@ struct LifePlan {
   bool sync = true;
   bool verify_at_end = false;     // if the life closes the database
   bool reads_only_first = false;  // a read-only open before the open for writing
+  bool has_follower = false;      // a secondary catches up all the time
 
   std::string ToString() const;
 };

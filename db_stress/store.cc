@@ -14,7 +14,6 @@ constexpr int64_t kPatience_ms = 60'000;
 
 }  // namespace
 
-// Empty for a database with only the default family.
 std::vector<ColumnFamilyDescriptor> Store::Describe(const DatabasePlan& database, const LifePlan& life) {
   std::vector<ColumnFamilyDescriptor> descriptors;
   if (database.families == 1) return descriptors;

@@ -19,6 +19,8 @@ class Store {
   static constexpr uint32_t kAccountFamilies = 2;
   static constexpr uint32_t kTemporaryFamilies = 2;
 
+  // All families. Empty for a database with only the default family.
+  static std::vector<ColumnFamilyDescriptor> Describe(const DatabasePlan& database, const LifePlan& life);
   // Creates missing families, because a kill may have interrupted their creation.
   Status Open(const DatabasePlan& database, const LifePlan& life, const std::string& path);
   // Opens only families(). Returns InvalidArgument if one of them is missing.
@@ -44,7 +46,6 @@ class Store {
   std::unique_ptr<Transaction> Begin(const WriteOptions& options, bool patient) const;
 
  private:
-  static std::vector<ColumnFamilyDescriptor> Describe(const DatabasePlan& database, const LifePlan& life);
   Status OpenAs(StoreKind kind, const Options& options, const std::string& path,
                 const std::vector<ColumnFamilyDescriptor>& descriptors);
 

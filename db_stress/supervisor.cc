@@ -124,7 +124,8 @@ Violation Supervisor::RemoveDatabase() {
   std::error_code error;
   for (const auto& file : fs::directory_iterator(flags_.db)) {
     const std::string name = file.path().filename().string();
-    if (name == "expected" || name == "db" || name.starts_with("db.region")) fs::remove_all(file.path(), error);
+    if (name == "expected" || name == "db" || name == "db.secondary" || name.starts_with("db.region"))
+      fs::remove_all(file.path(), error);
     if (error) return file.path().string() + ": " + error.message();
   }
   return std::nullopt;

@@ -33,6 +33,7 @@ void Totals::Take(Counters* counters) {
   Move(&counters->prepared, &prepared);
   Move(&counters->recovered, &recovered);
   Move(&counters->families, &families);
+  Move(&counters->catch_ups, &catch_ups);
   Move(&counters->opens, &opens);
   Move(&counters->replayed, &replayed);
   Move(&counters->verified_keys, &verified_keys);
@@ -67,6 +68,7 @@ std::string Totals::Summary(double seconds) const {
              "begun; " + std::to_string(conflicts) + " met a conflict, " + std::to_string(rollbacks) + " were rolled back") +
          Row("prepared", prepared, "before they were decided; " + std::to_string(recovered) + " of them by a later life") +
          Row("audits", audits, "of all accounts, by one view") + Row("column families", families, "dropped and created anew") +
+         Row("catch-ups", catch_ups, "of secondaries") +
          Row("reads in histories", shared_events, "and writes, in " + std::to_string(epochs) + " histories") +
          Row("verified keys", verified_keys, "of whole databases, each by two scans and Get") + Row("rotations", rotations) +
          Row("checkpoints", checkpoints) + Row("compactions", compactions) + Row("CheckDatabase", checks) +

@@ -17,7 +17,7 @@ struct Totals {
   // Counted by the children.
   uint64_t operations = 0, reads = 0, writes = 0, batches = 0, views = 0, shared_events = 0;
   uint64_t opens = 0, replayed = 0, verified_keys = 0, rotations = 0, checkpoints = 0, compactions = 0;
-  uint64_t transactions = 0, conflicts = 0, rollbacks = 0, prepared = 0, recovered = 0, audits = 0, families = 0;
+  uint64_t transactions = 0, conflicts = 0, rollbacks = 0, prepared = 0, recovered = 0, audits = 0, families = 0, catch_ups = 0;
 
   // Adds the counts since the last call.
   void Take(Counters* counters);
