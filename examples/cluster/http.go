@@ -147,11 +147,13 @@ type Status struct {
 	ResidentBytes  uint64            `json:"resident_bytes"`
 	Leaders        map[uint64]uint64 `json:"leaders"` // of each group; 0 if none is known
 	LeaderOfGroups int               `json:"leader_of_groups"`
+
+	SnapshotsReceived uint64 `json:"snapshots_received"` // since the start of the process
 }
 
 func (n *Node) status() Status {
 	status := Status{Node: n.options.id, Engine: n.engine.EngineName(), Library: EngineLibrary(), ResidentBytes: residentBytes(),
-		Leaders: map[uint64]uint64{}}
+		Leaders: map[uint64]uint64{}, SnapshotsReceived: n.snapshotsReceived.Load()}
 	for group := uint64(1); group <= n.options.groups; group++ {
 		leader, known, err := n.host.GetLeaderID(group)
 		if err != nil || !known {

@@ -10,6 +10,7 @@ import (
 	"hash"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	sm "github.com/lni/dragonboat/v3/statemachine"
 )
@@ -29,6 +30,7 @@ type Machine struct {
 	engine     *Engine
 	group      uint64
 	syncWrites bool
+	received   *atomic.Uint64 // snapshots that replaced a state on this node
 
 	mu      sync.RWMutex // held for writing while epoch changes
 	epoch   uint32
@@ -57,8 +59,8 @@ type Digest struct {
 	SHA256  string `json:"sha256"`
 }
 
-func NewMachine(engine *Engine, group uint64, syncWrites bool) *Machine {
-	return &Machine{engine: engine, group: group, syncWrites: syncWrites}
+func NewMachine(engine *Engine, group uint64, syncWrites bool, received *atomic.Uint64) *Machine {
+	return &Machine{engine: engine, group: group, syncWrites: syncWrites, received: received}
 }
 
 func (m *Machine) metaKey() []byte {
@@ -292,6 +294,7 @@ func (m *Machine) RecoverFromSnapshot(from io.Reader, stop <-chan struct{}) erro
 	if err := m.installEpoch(next, applied); err != nil {
 		return err
 	}
+	m.received.Add(1)
 	return m.deleteOtherEpochs()
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	sm "github.com/lni/dragonboat/v3/statemachine"
@@ -16,7 +17,7 @@ func openMachine(t *testing.T, path string, group uint64) (*Machine, uint64) {
 		t.Fatal(err)
 	}
 	t.Cleanup(engine.Close)
-	machine := NewMachine(engine, group, true)
+	machine := NewMachine(engine, group, true, new(atomic.Uint64))
 	applied, err := machine.Open(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +107,7 @@ func TestASnapshotHasTheStateOfItsBeginAndReplacesAnother(t *testing.T) {
 
 	path := t.TempDir()
 	to, _ := openMachine(t, path, 1)
-	other := NewMachine(to.engine, 2, true) // its entries are adjacent, and stay
+	other := NewMachine(to.engine, 2, true, new(atomic.Uint64)) // its entries are adjacent, and stay
 	apply(t, other, 1, put("of group 2", "y"))
 	apply(t, to, 1, put("replaced", "z"))
 	if err := to.RecoverFromSnapshot(bytes.NewReader(stream), nil); err != nil {

@@ -95,6 +95,8 @@ type Node struct {
 	engine  *Engine
 	host    *dragonboat.NodeHost
 	ready   atomic.Bool // true after the start of all groups
+
+	snapshotsReceived atomic.Uint64
 }
 
 const layoutFile = "CLUSTER"
@@ -172,7 +174,9 @@ func (n *Node) startGroups() error {
 		members[uint64(i+1)] = member
 	}
 	syncWrites := n.options.syncApplies == "yes" || (n.options.syncApplies == "auto" && n.engine.EngineName() == "braiddb")
-	create := func(group, _ uint64) sm.IOnDiskStateMachine { return NewMachine(n.engine, group, syncWrites) }
+	create := func(group, _ uint64) sm.IOnDiskStateMachine {
+		return NewMachine(n.engine, group, syncWrites, &n.snapshotsReceived)
+	}
 	for group := uint64(1); group <= n.options.groups; group++ {
 		err := n.host.StartOnDiskCluster(members, false, create, config.Config{
 			NodeID:             n.options.id,
