@@ -26,3 +26,13 @@ if(PROJECT_IS_TOP_LEVEL AND NOT BRAIDDB_SANITIZE AND NOT BRAIDDB_COVERAGE)
     add_dependencies(braiddb_ci braiddb_shared)
   endif()
 endif()
+
+# examples/cluster on this build's drop-in library. The test uses the program that scripts/cluster build has made; without it, the test
+# is skipped. Nothing is downloaded.
+find_package(Python3 3.9 COMPONENTS Interpreter)
+if(PROJECT_IS_TOP_LEVEL AND TARGET rocksdb_dropin AND Python3_FOUND)
+  add_test(NAME cluster_test COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/cluster/cluster_test.py
+           --dropin ${PROJECT_BINARY_DIR}/dropin --work ${PROJECT_SOURCE_DIR}/build/cluster)
+  set_tests_properties(cluster_test PROPERTIES LABELS "example;ci" TIMEOUT 600 PROCESSORS 2 SKIP_RETURN_CODE 77)
+  add_dependencies(braiddb_ci rocksdb_dropin)
+endif()
