@@ -193,8 +193,8 @@ void DBImpl::KeepDramBudget() {
   if (lookup_cache_ == nullptr) return;
   std::lock_guard lock(cache_size_mutex_);
   if (cache_is_resized_.load(std::memory_order_relaxed)) (void)ContinueResize(true);
-  if (lookup_cache_->bytes() <= room) return;
-  room -= std::min(room, dram_.cached / kParts);
+  if (lookup_cache_->bytes() <= LookupCache::UsableBytes(room)) return;
+  room = LookupCache::UsableBytes(room - std::min(room, dram_.cached / kParts));
   cache_share_.Give(lookup_cache_->bytes() - room);
   lookup_cache_->Shrink(room);
   try {

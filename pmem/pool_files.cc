@@ -16,6 +16,8 @@ namespace braiddb {
 namespace {
 
 constexpr int kTries = 1000;  // reads of one descriptor before its checksum counts as damage
+// Many more than segments are taken between a read of the generation limit and a list.
+constexpr uint64_t kMostNewGenerations = 1 << 20;
 
 }  // namespace
 
@@ -124,8 +126,9 @@ Status PoolFiles::ReadRoot() {
 }
 
 // A block that is being linked at this moment may be missed. Its descriptors are unused then, so no segment is missed.
-Status PoolFiles::ListSegments(std::vector<ListedSegment>* segments) const {
+Status PoolFiles::ListSegments(std::vector<ListedSegment>* segments, NewestSlot* newest) const {
   segments->clear();
+  if (newest != nullptr) *newest = {};
   ObjectId link = root_.directory;
   for (uint64_t number = 0; link.offset != 0; ++number) {
     if (link.pool != identity_) return Damaged("a link to a block of its segment directory");
@@ -136,7 +139,14 @@ Status PoolFiles::ListSegments(std::vector<ListedSegment>* segments) const {
       return Damaged("a link to a block of its segment directory");
     for (uint32_t i = 0; i < DirectoryBlock::kDescriptors; ++i) {
       const uint64_t at = place + offsetof(DirectoryBlock, descriptors) + i * sizeof(SegmentDescriptor);
+      const size_t before = segments->size();
       if (Status status = ReadDescriptor(at, block.descriptors[i], segments); !status.ok()) return status;
+      if (newest == nullptr) continue;
+      const bool is_used = segments->size() > before;
+      const uint64_t generation = is_used ? segments->back().generation : block.descriptors[i].generation;
+      // A much larger one than the limit, which may have risen since Open, is damage.
+      if (generation > newest->generation && (is_used || generation < (root_.generation_word >> 16) + kMostNewGenerations))
+        *newest = {generation, is_used, block.descriptors[i].sealed_last_sequence};
     }
     link = block.next;
     if (Status status = ReadLink(place + offsetof(DirectoryBlock, next), &link); !status.ok()) return status;

@@ -32,6 +32,14 @@ struct ListedSegment {
   uint64_t sealed_last_sequence = UINT64_MAX;  // kSealed: largest sequence number in it
 };
 
+// The slot of the directory that has the largest generation, whether its segment is in use or not. A slot keeps the fields of its
+// last use.
+struct NewestSlot {
+  uint64_t generation = 0;  // 0: no segment was ever used
+  bool is_used = false;
+  uint64_t sealed_last_sequence = 0;  // changes when the segment is sealed
+};
+
 // Thread safety: const methods may be called concurrently.
 class PoolFiles {
  public:
@@ -52,8 +60,9 @@ class PoolFiles {
   // Copies bytes of the pool to byte `at` of *to, which grows if needed. *to grows only if the files have these bytes, so a
   // damaged size takes no memory.
   Status Read(uint64_t offset, uint64_t bytes, std::vector<uint64_t>* to, uint64_t at) const;
-  // Lists the segments in use. Each is read at some moment of the call; together they are no snapshot.
-  Status ListSegments(std::vector<ListedSegment>* segments) const;
+  // Lists the segments in use. Each is read at some moment of the call; together they are no snapshot. *newest, if not null: no
+  // segment that was taken before the call has a larger generation. If the newest slot is not used, it may be about to be used.
+  Status ListSegments(std::vector<ListedSegment>* segments, NewestSlot* newest = nullptr) const;
   // Returns the Corruption of this region, with the damage `what` and advice.
   Status Damaged(const std::string& what) const;
 

@@ -205,6 +205,7 @@ TEST_F(DramBudgetTest, InnerNodesTakeFromTheCache) {
   if (!UsesTree()) GTEST_SKIP() << "a skiplist's index has a fixed share";
   Options options = UsualOptions(64 * kMiB);
   options.nv_leaf_size = 512;
+  options.lookup_cache_limit = std::make_shared<CacheLimit>(1 << 30);
   Options shared = options;
   shared.regions = 1;
   const DramBudget shares = DramBudget::Share(&shared);
@@ -252,6 +253,11 @@ TEST_F(DramBudgetTest, InnerNodesTakeFromTheCache) {
   // The cache shrinks in the background.
   const auto taken = [&] { return nodes + IntProperty(db.get(), "braiddb.lookup-cache-bytes") + shares.filter; };
   EXPECT_TRUE(WaitUntil([&] { return taken() <= shares.cached; })) << taken() << " of " << shares.cached;
+  // Every shrink gives back what the cache has lost, to the byte.
+  const auto difference = [&] {
+    return options.lookup_cache_limit->usage() - IntProperty(db.get(), "braiddb.lookup-cache-bytes");
+  };
+  EXPECT_TRUE(WaitUntil([&] { return difference() == 0; })) << difference();
   std::string value;
   for (uint64_t i = 0; i < kCounters; ++i) {
     const Status status = db->Get({}, KeyOf(i), &value);

@@ -52,6 +52,27 @@ TEST_F(PoolFilesTest, ListsAndReadsWhatHasComeSinceOpen) {
   EXPECT_EQ(files_.list().TotalBytes(), known);
 }
 
+// The newest slot is found whether its segment is in use or released.
+TEST_F(PoolFilesTest, TheNewestSlotIsFoundInEachState) {
+  std::vector<ListedSegment> listed;
+  NewestSlot newest;
+  const Segment* const older = Allocate();
+  Segment* const segment = Allocate();
+  ASSERT_NE(segment, nullptr);
+  const uint64_t generation = segment->generation();
+  ASSERT_GT(generation, older->generation());
+  ASSERT_TRUE(files_.Open().ok());
+  ASSERT_TRUE(files_.ListSegments(&listed, &newest).ok());
+  EXPECT_EQ(newest.generation, generation);
+  EXPECT_TRUE(newest.is_used);
+  ASSERT_TRUE(allocator()->Seal(segment, 8, 77).ok());
+  ASSERT_TRUE(allocator()->Release(segment).ok());
+  ASSERT_TRUE(files_.ListSegments(&listed, &newest).ok());
+  EXPECT_EQ(newest.generation, generation);
+  EXPECT_FALSE(newest.is_used);
+  EXPECT_EQ(newest.sealed_last_sequence, 77u);
+}
+
 // Between the growth of the heap and that of the list, the list names the part as the next one.
 TEST_F(PoolFilesTest, ReadsAPartThatIsBeingAdded) {
   Allocate();

@@ -2,14 +2,19 @@
 // cannot follow.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "braiddb/compaction_filter.h"
+#include "braiddb/comparator.h"
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
@@ -250,6 +255,148 @@ TEST_F(SecondaryUpdatesTest, OtherFilesAreNoticed) {
   Fill(options_, 10);
   ASSERT_OK(secondary->TryCatchUpWithPrimary());
   EXPECT_EQ(ScanForward(secondary.get()).size(), 10u);
+}
+
+// Files are overwritten in place, so that they are the same ones to the system.
+TEST_F(SecondaryUpdatesTest, OverwrittenFilesAreNoticed) {
+  const std::string old = directory_.File("old");
+  Fill(options_, 100);
+  std::filesystem::copy(path_, old, std::filesystem::copy_options::recursive);
+  std::unique_ptr<DB> secondary;
+  for (int round = 0; round < 3; ++round) {
+    SCOPED_TRACE(round);
+    auto primary = OpenOrFail(options_, path_);
+    ASSERT_NE(primary, nullptr);
+    if (round == 0) {
+      ASSERT_OK(OpenSecondary(&secondary));
+    }
+    for (int i = 0; i < 500; ++i) ASSERT_OK(primary->Put({}, NumberedKey(i % 300), "history " + std::to_string(round)));
+    ASSERT_OK(primary->Delete({}, NumberedKey(round)));
+    ASSERT_OK(secondary->TryCatchUpWithPrimary());
+    EXPECT_TRUE(HoldsExactly(secondary.get(), ScanForward(primary.get())));
+    ASSERT_OK(primary->Close());
+    primary.reset();
+    std::filesystem::copy(old, path_,
+                          std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+    ASSERT_OK(secondary->TryCatchUpWithPrimary());
+    EXPECT_EQ(ScanForward(secondary.get()).size(), 100u);
+  }
+}
+
+// The second one follows a database that writes a batch in each catch-up, and merges it at once: its newest segments go.
+TEST_F(SecondaryUpdatesTest, ASecondaryOfASecondaryFollows) {
+  for (int seed = 1; seed <= (kSlowdown == 1 ? 4 : 1); ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(static_cast<uint64_t>(seed));
+    const auto draw_key = [&random] {
+      const size_t size = random.OneIn(5) ? 0 : random.OneIn(4) ? 65536 - random.Uniform(3) : random.Uniform(4);
+      std::string key(size, '\0');
+      for (size_t i = 0; i < std::min<size_t>(size, 4); ++i) key[i] = random.OneIn(2) ? '\0' : '\xff';
+      if (size > 100) key[size - 1] = static_cast<char>(random.Uniform(3));
+      return key;
+    };
+    Options options = TinyOptions();
+    options.memtable_size = 32 << 10;
+    auto primary = OpenOrFail(options, path_);
+    ASSERT_NE(primary, nullptr);
+    std::unique_ptr<DB> first, second;
+    ASSERT_OK(DB::OpenAsSecondary(options, path_, secondary_path_, &first));
+    ASSERT_OK(DB::OpenAsSecondary(options, secondary_path_, directory_.File("second"), &second));
+    for (int round = 0; round < 80; ++round) {
+      for (uint64_t i = random.Uniform(20); i > 0; --i) {
+        const uint64_t kind = random.Uniform(10);
+        if (kind < 6) {
+          ASSERT_OK(primary->Put({}, draw_key(), std::string(random.Uniform(3) * random.Uniform(50), 'v')));
+        } else if (kind < 8) {
+          ASSERT_OK(primary->Delete({}, draw_key()));
+        } else {
+          std::string begin = draw_key(), end = draw_key();
+          if (end < begin) std::swap(begin, end);
+          ASSERT_OK(primary->DeleteRange({}, begin, end));
+        }
+      }
+      ASSERT_OK(first->TryCatchUpWithPrimary());
+      ASSERT_OK(second->TryCatchUpWithPrimary());
+      const Pairs all = ScanForward(primary.get());
+      ASSERT_TRUE(HoldsExactly(first.get(), all)) << round;
+      ASSERT_TRUE(HoldsExactly(second.get(), all)) << round;
+    }
+    second.reset();
+    first.reset();
+    primary.reset();
+    ASSERT_OK(DB::Destroy(options, path_));
+  }
+}
+
+class RemoveSome : public CompactionFilter {
+ public:
+  Decision Filter(int, Slice key, Slice, std::string*) const override {
+    return key.starts_with("goes") ? Decision::kRemove : Decision::kKeep;
+  }
+  const char* Name() const override { return "RemoveSome"; }
+};
+
+// Wherever a filter is named, each catch-up reads all.
+TEST_F(SecondaryUpdatesTest, WhatAFilterRemovesGoes) {
+  const RemoveSome filter;
+  Options filtered = options_;
+  filtered.compaction_filter = &filter;
+  auto primary = OpenOrFail(filtered, path_);
+  ASSERT_NE(primary, nullptr);
+  for (const bool in_descriptor : {false, true}) {
+    SCOPED_TRACE(in_descriptor);
+    ASSERT_OK(primary->Put({}, "goes", "value"));
+    ASSERT_OK(primary->Put({}, "stays", "value"));
+    std::unique_ptr<DB> secondary;
+    std::vector<Handle> handles;
+    const std::vector<ColumnFamilyDescriptor> families{{kDefaultColumnFamilyName, ColumnFamilyOptions(filtered)}};
+    if (in_descriptor) {
+      ASSERT_OK(DB::OpenAsSecondary(options_, path_, secondary_path_, families, &handles, &secondary));
+    } else {
+      ASSERT_OK(DB::OpenAsSecondary(filtered, path_, secondary_path_, &secondary));
+    }
+    EXPECT_EQ(GetOrText(secondary.get(), "goes"), "value");
+    ASSERT_OK(primary->CompactRange({}, nullptr, nullptr));
+    ASSERT_EQ(GetOrText(primary.get(), "goes"), "<not found>");
+    ASSERT_OK(primary->Merge({}, "goes", "new"));
+    ASSERT_OK(secondary->TryCatchUpWithPrimary());
+    EXPECT_TRUE(HoldsExactly(secondary.get(), ScanForward(primary.get())));
+    ASSERT_OK(primary->Delete({}, "goes"));
+    handles.clear();
+  }
+}
+
+class IgnoresCase : public Comparator {
+ public:
+  const char* Name() const override { return "test.IgnoresCase"; }
+  int Compare(Slice a, Slice b) const override {
+    const auto lower = [](Slice text) {
+      std::string result(text);
+      for (char& letter : result) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+      return result;
+    };
+    return lower(a).compare(lower(b));
+  }
+};
+
+// Of equal keys, the bytes of the newest version are shown.
+TEST_F(SecondaryUpdatesTest, EqualKeysHaveTheBytesOfTheNewest) {
+  const IgnoresCase comparator;
+  options_.comparator = &comparator;
+  auto primary = OpenOrFail(options_, path_);
+  ASSERT_NE(primary, nullptr);
+  ASSERT_OK(primary->Put({}, "aa", "1"));
+  ASSERT_OK(primary->Put({}, "AA", "2"));
+  std::unique_ptr<DB> secondary;
+  ASSERT_OK(OpenSecondary(&secondary));
+  EXPECT_EQ(ScanForward(secondary.get()), ScanForward(primary.get()));
+  for (const char* key : {"bb", "BB", "aA", "Bb"}) {
+    ASSERT_OK(primary->Put({}, key, key));
+    ASSERT_OK(primary->Put({}, "Cc", key));
+    ASSERT_OK(primary->Put({}, "cC", key));
+    ASSERT_OK(secondary->TryCatchUpWithPrimary());
+    EXPECT_EQ(ScanForward(secondary.get()), ScanForward(primary.get()));
+  }
 }
 
 // DRAM ends anywhere in a catch-up: it fails, and the next one shows all.

@@ -42,11 +42,15 @@ PrimaryReader::PrimaryReader(const Options& options, std::string path, std::vect
     family.content = decltype(Family::content)(Family::Less{of.comparator});
     family.changes = decltype(Family::changes)(Family::Less{of.comparator});
     versions_.emplace_back(Family::Less{family.options.comparator});
-    has_filter_ = has_filter_ || of.compaction_filter != nullptr || of.compaction_filter_factory != nullptr;
+  };
+  const auto has_filter = [](const ColumnFamilyOptions& of) {
+    return of.compaction_filter != nullptr || of.compaction_filter_factory != nullptr;
   };
   add(ColumnFamilyOptions(options), kDefaultColumnFamilyName);
+  has_filter_ = has_filter(ColumnFamilyOptions(options));
   for (const ColumnFamilyDescriptor& family : families) {
     if (family.name != kDefaultColumnFamilyName) add(family.options, family.name);
+    has_filter_ = has_filter_ || has_filter(family.options);
   }
 }
 
@@ -157,9 +161,7 @@ Status PrimaryReader::Read() {
   if (Status status = OpenRegions(); !status.ok()) return status;
   for (Region& region : regions_) {
     // Generations up to the newest of one list were all on media when the next begins.
-    if (Status status = region.files.ListSegments(&region.first); !status.ok()) return status;
-    for (const ListedSegment& segment : region.first)
-      region.newest_at_first = std::max(region.newest_at_first, segment.generation);
+    if (Status status = region.files.ListSegments(&region.first, &region.newest); !status.ok()) return status;
     if (Status status = region.files.ListSegments(&region.first); !status.ok()) return status;
   }
   if (Status status = FindGarbage(); !status.ok()) return status;
@@ -213,9 +215,11 @@ Status PrimaryReader::ReadSegments(Step step) {
 
 // One that is released while it is read ends where the first entry is that does not match the generation.
 Status PrimaryReader::ReadSegment(Region* region, const ListedSegment& segment, Step step) {
-  Progress& progress = region->progress[segment.generation];
+  Progress& progress = region->progress.try_emplace(segment.generation, Progress{.seed = segment.entry_seed}).first->second;
+  if (progress.seed != segment.entry_seed) return Status::Aborted("other files are in " + region->files.directory());
   const bool is_sealed = segment.state == SegmentState::kSealed;
   const uint64_t limit = is_sealed ? segment.sealed_bytes : segment.capacity;
+  if (progress.end > limit) return Status::Aborted("a segment has lost entries that were read");
   bool begins = true;
   if (segment.state == SegmentState::kOpen) {
     progress.was_open = true;
@@ -264,6 +268,29 @@ Status PrimaryReader::CheckSegment(const Region& region, uint64_t generation, bo
   return region.files.Damaged("a sealed segment has entries that are not valid");
 }
 
+// If the newest slot was not used at first, its segment was released before, or was about to be used.
+Status PrimaryReader::CheckNewest(const Region& region, const NewestSlot& now, bool is_there) {
+  const NewestSlot& then = region.newest;
+  if (then.is_used || is_there) return Status::OK();
+  const auto read = region.progress.find(then.generation);
+  if (read != region.progress.end() && read->second.is_whole) return Status::OK();
+  const bool is_same = now.generation == then.generation && !now.is_used && now.sealed_last_sequence == then.sealed_last_sequence;
+  return is_same ? Status::OK() : Status::Aborted("a segment may have been used and released");
+}
+
+Status PrimaryReader::CheckKnown(const Region& region, const std::vector<ListedSegment>& listed) {
+  std::unordered_map<uint64_t, uint64_t> seeds;
+  for (const ListedSegment& segment : region.first) seeds.emplace(segment.generation, segment.entry_seed);
+  for (const ListedSegment& segment : listed) {
+    if (segment.generation > region.newest.generation) continue;
+    if (segment.generation == region.newest.generation && !region.newest.is_used) continue;
+    const auto known = seeds.find(segment.generation);
+    if (known == seeds.end() || known->second != segment.entry_seed)
+      return Status::Aborted("other files are in " + region.files.directory());
+  }
+  return Status::OK();
+}
+
 // Copies are read only if all is.
 bool PrimaryReader::MustBeRead(SegmentState state) const {
   return state != SegmentState::kIndex && !(is_update_ && HoldsCopies(state));
@@ -276,9 +303,8 @@ Status PrimaryReader::CheckNothingMissed() {
     PoolFiles files(region.files.directory());
     if (Status status = files.Open(); !status.ok()) return status;
     std::vector<ListedSegment> listed;
-    if (Status status = files.ListSegments(&listed); !status.ok()) return status;
-    uint64_t newest = region.newest_at_first;
-    for (const ListedSegment& segment : listed) newest = std::max(newest, segment.generation);
+    NewestSlot newest;
+    if (Status status = files.ListSegments(&listed, &newest); !status.ok()) return status;
     if (Status status = files.ListSegments(&listed); !status.ok()) return status;
     std::unordered_set<uint64_t> there;
     for (const ListedSegment& segment : listed) there.insert(segment.generation);
@@ -287,12 +313,18 @@ Status PrimaryReader::CheckNothingMissed() {
       if (Status status = CheckSegment(region, segment.generation, there.contains(segment.generation)); !status.ok())
         return status;
     }
-    for (uint64_t generation = region.newest_at_first + 1; generation <= newest; ++generation) {
+    for (uint64_t generation = region.newest.generation + 1; generation <= newest.generation; ++generation) {
       if (Status status = CheckSegment(region, generation, there.contains(generation)); !status.ok()) return status;
     }
-    std::erase_if(region.progress, [&there](const auto& read) { return !there.contains(read.first); });
+    if (Status status = CheckNewest(region, newest, there.contains(region.newest.generation)); !status.ok()) return status;
+    if (is_update_) {
+      if (Status status = CheckKnown(region, listed); !status.ok()) return status;
+    }
+    const auto read = region.progress.find(newest.generation);
+    newest.is_used = newest.is_used || (read != region.progress.end() && read->second.is_whole);
+    std::erase_if(region.progress, [&there](const auto& of) { return !there.contains(of.first); });
     region.first = std::move(listed);
-    region.newest_at_first = newest;
+    region.newest = newest;
   }
   return Status::OK();
 }
@@ -309,7 +341,9 @@ void PrimaryReader::Add(const LogEntry& entry) {
   }
   const auto family = family_of_.find(entry.family());
   if (family == family_of_.end()) return;
-  Versions& versions = versions_[family->second][std::string(entry.key())];
+  auto& of_family = versions_[family->second];
+  const auto place = of_family.try_emplace(std::string(entry.key())).first;
+  Versions& versions = place->second;
   // A put stands before the operand of the same number: it is what operands were made into.
   const auto is_newer = [&entry](const Version& version) {
     return version.sequence > entry.sequence() || (version.sequence == entry.sequence() && version.type != EntryType::kMerge);
@@ -319,7 +353,13 @@ void PrimaryReader::Add(const LogEntry& entry) {
     if (at->type != EntryType::kMerge) return;  // hides it
   }
   at = versions.insert(at, Version{entry.sequence(), entry.type(), std::string(entry.value())});
+  const bool is_newest = at == versions.begin();
   if (at->type != EntryType::kMerge) versions.erase(at + 1, versions.end());
+  if (!is_newest || place->first == entry.key()) return;
+  // Equal keys may have other bytes: those of the newest version count.
+  auto node = of_family.extract(place);
+  node.key() = std::string(entry.key());
+  of_family.insert(std::move(node));
 }
 
 Status PrimaryReader::Resolve(const Family& family, const std::string& key, const Versions& versions, bool* is_there,

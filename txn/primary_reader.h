@@ -16,7 +16,9 @@
 //   Records of ranges that were deleted count also when they are obsolete: what they say of smaller numbers stays true. One that
 //   is gone with its segment was forgotten when all that it hid was obsolete.
 // WHY NO SEGMENT IS MISSED  Generations ascend in each region, and come to the media in order. One that is there neither at the
-//   end, nor was read whole, was taken and released meanwhile.
+//   end, nor was read whole, was taken and released meanwhile. The newest generation counts even if its segment was released: its
+//   slot of the directory keeps it. Only the slot with the newest generation may be about to be used. If it is unused at the
+//   start, its fields must be the same at the end.
 // WHY NO FAMILY IS MIXED UP  The MANIFEST is read before and after: the id of one that was dropped meanwhile may be another's.
 //   Such a family counts as one that was dropped before.
 // WHY IT ENDS  Read begins anew when a segment was freed between 1 and 4; and, once each in the life of a database, when the
@@ -44,6 +46,8 @@
 //   segments are not read: their originals were, or a segment of the log is missing.
 // WHY NOTHING IS MISSED  As above, with the segments and generations that the last read's step 4 has seen in place of the first
 //   list.
+// WHY OTHER FILES SHOW  A database that was restored takes generations again. A segment in use with a generation that the last
+//   read has accounted for must be in its last list, with the same seed, and must have what was read of it.
 // WHAT IS NOT SEEN  A compaction filter removes entries without a write. With a filter all is read each time.
 // WHEN ALL IS READ AGAIN  After Aborted. The reasons: no last state; a late write; a missed segment; another set of families;
 //   other files, for example of a database that was restored; a compaction filter.
@@ -115,6 +119,7 @@ class PrimaryReader {
   // Newest first; nothing behind the first that is no operand.
   using Versions = std::vector<Version>;
   struct Progress {
+    uint64_t seed = 0;      // of the entries
     uint64_t end = 0;       // read so far
     bool is_whole = false;  // the segment was sealed, and all of it was read
     bool is_short = false;  // … and not all of it is valid: it was released, or is damaged
@@ -126,8 +131,10 @@ class PrimaryReader {
     std::unordered_map<uint64_t, Progress> progress;  // by generation
     // The list of step 1. After a read: the last list.
     std::vector<ListedSegment> first;
-    uint64_t newest_at_first = 0;  // generation; all smaller ones that were in use then are in `first`
-    uint64_t file = 0;             // identity of the first part
+    // Of the same time: all segments with generations up to this one that were in use are in `first`. This one itself, if it is
+    // not used, may have been about to be used.
+    NewestSlot newest;
+    uint64_t file = 0;  // identity of the first part
   };
   enum class Step { kFirst, kMeanwhile, kUpToLast };
 
@@ -144,6 +151,8 @@ class PrimaryReader {
   Status ReadSegment(Region* region, const ListedSegment& segment, Step step);
   Status CheckNothingMissed();
   static Status CheckSegment(const Region& region, uint64_t generation, bool is_there);
+  static Status CheckNewest(const Region& region, const NewestSlot& now, bool is_there);
+  static Status CheckKnown(const Region& region, const std::vector<ListedSegment>& listed);
   bool MustBeRead(SegmentState state) const;
   void Add(const LogEntry& entry);
   Status Settle();
