@@ -145,8 +145,8 @@ TEST_F(SecondaryUpdatesTest, FamiliesComeAndGo) {
   Content content, other;
   const std::vector<ColumnFamilyDescriptor> families{{kDefaultColumnFamilyName, ColumnFamilyOptions(options_)},
                                                      {"family", ColumnFamilyOptions(options_)}};
-  std::vector<Handle> handles;
   std::unique_ptr<DB> secondary;
+  std::vector<Handle> handles;
   ASSERT_OK(DB::OpenAsSecondary(options_, path_, secondary_path_, families, &handles, &secondary));
   for (int round = 0; round < 40 / kSlowdown; ++round) {
     SCOPED_TRACE(round);

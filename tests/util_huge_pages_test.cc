@@ -35,17 +35,22 @@ class HugePagesTest : public testing::Test {
     ASSERT_EQ(pread(fd, content.data(), content.size(), 0), static_cast<ssize_t>(bytes));
     EXPECT_TRUE(std::all_of(content.begin(), content.end(), [](char byte) { return byte == 0; }));
   }
+  // Maps the first `bytes` of a file at a multiple of 2 MiB; the kernel collapses only ranges where address and offset agree.
+  static char* MapAligned(int fd, uint64_t bytes) {
+    void* const range = mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const uintptr_t aligned = (reinterpret_cast<uintptr_t>(range) + kHugePage - 1) / kHugePage * kHugePage;
+    void* const address = reinterpret_cast<void*>(aligned);
+    EXPECT_EQ(mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), address);
+    return static_cast<char*>(address);
+  }
   // Whether the system collapses the small pages of a file of three huge pages, here and now: the memory may be too fragmented.
   bool HasHugePages() const {
     const int fd = Open("probe", O_RDWR | O_TRUNC);
     EXPECT_EQ(posix_fallocate(fd, 0, 3 * kHugePage), 0);
-    void* const range = mmap(nullptr, 4 * kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const uintptr_t aligned = (reinterpret_cast<uintptr_t>(range) + kHugePage - 1) / kHugePage * kHugePage;
-    void* const address = reinterpret_cast<void*>(aligned);
-    EXPECT_EQ(mmap(address, 3 * kHugePage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), address);
+    char* const address = MapAligned(fd, 3 * kHugePage);
     constexpr int kCollapse = 25;
     const bool has = madvise(address, 3 * kHugePage, kCollapse) == 0;
-    munmap(range, 4 * kHugePage);
+    munmap(address, 3 * kHugePage);
     close(fd);
     return has;
   }
@@ -81,11 +86,10 @@ TEST_F(HugePagesTest, ACollapseTakesAnyAddress) {
   if (!HasHugePages()) GTEST_SKIP() << "no huge pages here";
   const int fd = Open("file");
   ASSERT_EQ(posix_fallocate(fd, 0, 3 * kHugePage), 0);
-  void* const file = mmap(nullptr, 3 * kHugePage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  ASSERT_NE(file, MAP_FAILED);
+  char* const file = MapAligned(fd, 3 * kHugePage);
   std::memset(file, 7, 3 * kHugePage);
-  EXPECT_NE(CollapseHugePages(static_cast<char*>(file) + 64, 3 * kHugePage - 64), EINVAL);
-  EXPECT_EQ(static_cast<char*>(file)[3 * kHugePage - 1], 7);
+  EXPECT_NE(CollapseHugePages(file + 64, 3 * kHugePage - 64), EINVAL);
+  EXPECT_EQ(file[3 * kHugePage - 1], 7);
   munmap(file, 3 * kHugePage);
   close(fd);
 }
