@@ -27,8 +27,8 @@ if(PROJECT_IS_TOP_LEVEL AND NOT BRAIDDB_SANITIZE AND NOT BRAIDDB_COVERAGE)
   endif()
 endif()
 
-# examples/cluster on this build's drop-in library. The test uses the program that scripts/cluster build has made; without it, the test
-# is skipped. Nothing is downloaded.
+# examples/cluster on this build's drop-in library. The test uses the program that scripts/cluster build has made; without it, the
+# test is skipped. Nothing is downloaded.
 find_package(Python3 3.9 COMPONENTS Interpreter)
 if(PROJECT_IS_TOP_LEVEL AND TARGET rocksdb_dropin AND Python3_FOUND)
   add_test(NAME cluster_test COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/cluster/cluster_test.py

@@ -16,6 +16,8 @@
 #include "braiddb/compaction_filter.h"
 #include "braiddb/comparator.h"
 #include "braiddb/db.h"
+#include "db/copied_database.h"
+#include "db/db_impl.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/merge_operators.h"
@@ -172,6 +174,39 @@ TEST_F(SecondaryUpdatesTest, FamiliesComeAndGo) {
     if (is_new) {
       EXPECT_GE(TakeReads(), 1);
     }
+  }
+}
+
+// Many ranges over the same keys: each key is deleted once.
+TEST_F(SecondaryUpdatesTest, OverlappingRangesDeleteEachKeyOnce) {
+  constexpr int kKeys = 300;
+  for (const Comparator* comparator : {BytewiseComparator(), ReverseBytewiseComparator()}) {
+    SCOPED_TRACE(comparator->Name());
+    options_.comparator = comparator;
+    const bool is_reverse = comparator != BytewiseComparator();
+    auto primary = OpenOrFail(options_, path_);
+    ASSERT_NE(primary, nullptr);
+    for (int i = 0; i < kKeys; ++i) ASSERT_OK(primary->Put({}, NumberedKey(i), "value"));
+    // The first range makes the family of ranges, after which all is read once.
+    ASSERT_OK(is_reverse ? primary->DeleteRange({}, "b", "a") : primary->DeleteRange({}, "a", "b"));
+    std::unique_ptr<DB> secondary;
+    ASSERT_OK(OpenSecondary(&secondary));
+    const uint64_t before = CopiedDatabase(secondary.get())->GetLatestSequenceNumber();
+    Random random(4);
+    for (int i = 0; i < 200; ++i) {
+      uint64_t begin = random.Uniform(kKeys), end = random.Uniform(kKeys);
+      if ((end < begin) != is_reverse) std::swap(begin, end);
+      ASSERT_OK(primary->DeleteRange({}, NumberedKey(begin), NumberedKey(end)));
+    }
+    ASSERT_OK(primary->Put({}, NumberedKey(kKeys / 2), "again"));
+    ASSERT_OK(secondary->TryCatchUpWithPrimary());
+    EXPECT_TRUE(HoldsExactly(secondary.get(), ScanForward(primary.get())));
+    const uint64_t writes = CopiedDatabase(secondary.get())->GetLatestSequenceNumber() - before;
+    EXPECT_GT(TakeUpdates(), 0);
+    EXPECT_LE(writes, static_cast<uint64_t>(kKeys));
+    secondary.reset();
+    primary.reset();
+    ASSERT_OK(DB::Destroy(options_, path_));
   }
 }
 

@@ -81,14 +81,21 @@ TEST_F(HugePagesTest, AFileIsFilledWithZeros) {
   EXPECT_TRUE(filled || refused);
 }
 
-// The system may have no huge page now, but it must not call the arguments invalid.
 TEST_F(HugePagesTest, ACollapseTakesAnyAddress) {
   if (!HasHugePages()) GTEST_SKIP() << "no huge pages here";
   const int fd = Open("file");
   ASSERT_EQ(posix_fallocate(fd, 0, 3 * kHugePage), 0);
   char* const file = MapAligned(fd, 3 * kHugePage);
   std::memset(file, 7, 3 * kHugePage);
-  EXPECT_NE(CollapseHugePages(file + 64, 3 * kHugePage - 64), EINVAL);
+  // The system may refuse a huge page at any moment, so the collapse gets several chances.
+  int result = -1;
+  bool refused = false;
+  for (int attempt = 0; attempt < 10 && result != 0; ++attempt) {
+    refused = refused || !HasHugePages();
+    result = CollapseHugePages(file + 64, 3 * kHugePage - 64);
+    ASSERT_NE(result, EINVAL);
+  }
+  EXPECT_TRUE(result == 0 || refused) << result;
   EXPECT_EQ(file[3 * kHugePage - 1], 7);
   munmap(file, 3 * kHugePage);
   close(fd);

@@ -95,17 +95,32 @@ Status AddDifference(DB* db, ColumnFamilyHandle* handle, const PrimaryReader::Fa
   return own->status();
 }
 
+// Deletes the keys in the deleted ranges, each once, however many ranges have it.
+Status AddDeletions(DB* db, ColumnFamilyHandle* handle, const PrimaryReader::Family& family, WriteBatch* batch) {
+  if (family.deleted_ranges.empty()) return Status::OK();
+  const Comparator& order = *family.options.comparator;
+  std::vector<RangeTombstones::Tombstone> ranges = family.deleted_ranges;
+  std::sort(ranges.begin(), ranges.end(),
+            [&order](const auto& a, const auto& b) { return order.Compare(a->begin, b->begin) < 0; });
+  const std::unique_ptr<Iterator> own = db->NewIterator({}, handle);
+  Slice done;  // end of the ranges before
+  for (const RangeTombstones::Tombstone& range : ranges) {
+    const bool is_first = range == ranges.front();
+    if (!is_first && order.Compare(range->end, done) <= 0) continue;
+    const bool overlaps = !is_first && order.Compare(range->begin, done) < 0;
+    for (own->Seek(overlaps ? done : Slice(range->begin)); own->Valid() && order.Compare(own->key(), range->end) < 0;
+         own->Next()) {
+      if (!family.changes.contains(std::string(own->key()))) batch->Delete(handle, own->key());
+    }
+    if (!own->status().ok()) return own->status();
+    done = range->end;
+  }
+  return Status::OK();
+}
+
 // What has to be written so that `db` has the changes.
 Status AddChanges(DB* db, ColumnFamilyHandle* handle, const PrimaryReader::Family& family, WriteBatch* batch) {
-  if (!family.deleted_ranges.empty()) {
-    const std::unique_ptr<Iterator> own = db->NewIterator({}, handle);
-    for (const RangeTombstones::Tombstone& range : family.deleted_ranges) {
-      for (own->Seek(range->begin); own->Valid() && family.options.comparator->Compare(own->key(), range->end) < 0; own->Next()) {
-        if (!family.changes.contains(std::string(own->key()))) batch->Delete(handle, own->key());
-      }
-      if (!own->status().ok()) return own->status();
-    }
-  }
+  if (Status status = AddDeletions(db, handle, family, batch); !status.ok()) return status;
   for (const auto& [key, value] : family.changes) {
     if (value.has_value()) {
       batch->Put(handle, key, *value);

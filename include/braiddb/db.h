@@ -298,8 +298,8 @@ class DB {
   virtual const std::string& GetName() const = 0;
 
   // For a secondary: brings it up to date in one step. When it returns OK, all updates that the primary had acknowledged before
-  // the call are visible, and later ones up to one consistent state. Reads all of the primary's log, and takes DRAM for its live
-  // part.
+  // the call are visible, and later ones up to one consistent state. Reads the new part of the primary's log; or all of it, with
+  // DRAM for its live part, if log space was reclaimed unread, or if the options name a compaction filter.
   //   Busy          the primary takes and releases log space faster than it can be read; nothing has changed
   //   NotSupported  this database is not a secondary
   virtual Status TryCatchUpWithPrimary() { return Status::NotSupported("Supported only by secondary instance"); }
