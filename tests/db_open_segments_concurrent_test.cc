@@ -118,33 +118,31 @@ TEST_F(DbOpenSegmentsTest, ThreadsThatEndedLeaveRoom) {
   ExpectAll(keys);
 }
 
-// Whoever wrote once, and lives or not: a compaction gets at the space.
+// The threads wrote once; they live or have ended. After a compaction their segments take little space. The compaction thread may
+// have given the space back before, so the test does not ask how much they took.
 TEST_F(DbOpenSegmentsTest, ACompactionGivesTheSpaceBack) {
   if (!LogHoldsLastLevel()) GTEST_SKIP() << "its merges need more room";
   Options options = OneFullRegion();
   options.max_region_size = 1ull << 30;
   options.space_slack = 1 << 20;
+  const uint64_t most = kThreads * options.segment_size / 8;
   db_.reset();
   db_ = OpenOrFail(options, directory_.File("roomy"));
   ASSERT_NE(db_, nullptr);
   LivingThreads threads(kThreads, [this](int i) { Put(i); });
-  const uint64_t before = SegmentBytes();
-  EXPECT_GT(before, 32ull << 20);
   ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
-  EXPECT_LT(SegmentBytes(), before / 8) << "they live";
+  EXPECT_LT(SegmentBytes(), most) << "they live";
   threads.Leave();
   LivingThreads(kThreads, [this](int i) { Put(kThreads + i); }).Leave();
-  EXPECT_GT(SegmentBytes(), 32ull << 20);
   ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
-  EXPECT_LT(SegmentBytes(), before / 8) << "they ended";
+  EXPECT_LT(SegmentBytes(), most) << "they ended";
   ExpectAll(2 * kThreads);
   LivingThreads(kThreads, [this](int i) { Put(2 * kThreads + i); }).Leave();
   db_.reset();
   db_ = OpenOrFail(options, directory_.File("roomy"));
   ASSERT_NE(db_, nullptr);
-  EXPECT_GT(SegmentBytes(), 32ull << 20);
   ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
-  EXPECT_LT(SegmentBytes(), before / 8) << "an open came in between";
+  EXPECT_LT(SegmentBytes(), most) << "an open came in between";
   ExpectAll(3 * kThreads);
 }
 
