@@ -168,7 +168,7 @@ TEST_P(LastLevelFilterTest, PowerCutsNeverBringBackAnOlderVersion) {
   uint64_t fence = 0;
   for (; is_there; ++fence) {
     is_there = false;
-    for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
+    for (const PowerCut::Luck luck : PowerCut::LucksAt(fence)) {
       SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
       before.Restore(store().regions());
       ASSERT_OK(level_.TryRestart());

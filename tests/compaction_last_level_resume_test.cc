@@ -21,7 +21,7 @@ class LastLevelResumeTest : public LastLevelTest {
     bool is_there = true;
     uint64_t fence = 0;
     for (; is_there; ++fence) {
-      for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
+      for (const PowerCut::Luck luck : PowerCut::LucksAt(fence)) {
         SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
         before.Restore(store().regions());
         ASSERT_OK(level_.TryRestart());

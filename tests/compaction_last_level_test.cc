@@ -19,7 +19,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, LastLevelContractTest, AllLastLevels(), testing:
 // ---- Merges
 
 TEST_P(LastLevelContractTest, MergesOfRandomTables) {
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 40 / kSlowdown; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     std::vector<uint64_t> snapshots;
     for (uint64_t tables = random_.Range(1, 4); tables > 0; --tables) {

@@ -58,7 +58,7 @@ class ZipperResumeTest : public testing::TestWithParam<uint32_t> {
     const RegionImage before(store().regions());
     uint64_t fence = 0;
     for (bool is_there = true; is_there; ++fence) {
-      for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
+      for (const PowerCut::Luck luck : PowerCut::LucksAt(fence)) {
         SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
         before.Restore(store().regions());
         is_there = RunWithPowerCuts(snapshots, fence, luck, expected);
@@ -165,7 +165,7 @@ TEST_P(ZipperResumeTest, PowerCutInASweep) {
   const RegionImage before(store().regions());
   uint64_t fence = 0;
   for (bool is_there = true; is_there; ++fence) {
-    for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
+    for (const PowerCut::Luck luck : PowerCut::LucksAt(fence)) {
       SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
       before.Restore(store().regions());
       PmPtr progress;

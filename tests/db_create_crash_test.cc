@@ -161,7 +161,7 @@ class DbCreateCrashTest : public testing::TestWithParam<Place> {
     int64_t at = 0;
     for (int exit_code = FileCut::kExitCode; exit_code == FileCut::kExitCode; ++at) {
       for (const uint32_t percent_lost : {100, 50}) {
-        if (percent_lost == 50 && at % 2 == 1) continue;
+        if (percent_lost == 50 && at % (2 * kSlowdown) != 0) continue;
         SCOPED_TRACE("operation " + std::to_string(at) + ", " + std::to_string(percent_lost) + " % lost");
         exit_code = CreateUntil(at, percent_lost);
         EXPECT_TRUE(exit_code == FileCut::kExitCode || exit_code == 0) << exit_code;
@@ -213,7 +213,7 @@ TEST_P(DbCreateCrashTest, AtEveryFileOperationOfRegionsElsewhere) {
 TEST_P(DbCreateCrashTest, AfterAKilledCreation) {
   for (const bool regions_elsewhere : {false, true}) {
     if (regions_elsewhere) NameRegionsElsewhere();
-    for (int64_t at = 0; CreateUntil(at, 0) == FileCut::kExitCode; at += regions() == 1 ? 1 : 5) {
+    for (int64_t at = 0; CreateUntil(at, 0) == FileCut::kExitCode; at += regions() == 1 ? kSlowdown : 5 * kSlowdown) {
       SCOPED_TRACE(at);
       ASSERT_EQ(CreateAgain(), FileCut::kExitCode);
       ASSERT_EQ(Judge({{"acknowledged", "1"}}), Found::kWhole);

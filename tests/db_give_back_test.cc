@@ -104,7 +104,7 @@ TEST_P(DbGiveBackTest, BlocksFallWithTheDataAndComeBackWithIt) {
   HurryUp();
   Put(0, 40'000);
   ASSERT_GT(Blocks(), 22 * kMiB);
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round < (kSlowdown == 1 ? 2 : 1); ++round) {
     DeleteMost(0, 40'000);
     EXPECT_TRUE(BlocksFall()) << Blocks() << " have blocks, " << Property("pm-bytes-live") << " live, " << Punched()
                               << " punched";
@@ -209,7 +209,7 @@ TEST_P(DbGiveBackTest, ReadersAndWritersGoOn) {
       most_punched.store(std::max(most_punched.load(), Punched()));
     }
   });
-  Rounds rounds(12);
+  Rounds rounds(12 / kSlowdown);
   while (rounds.Next() || most_punched.load() == 0) {
     const int round = static_cast<int>(rounds.number());
     for (int i = 0; i < 3 * kKeys; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i % kKeys), value_of(i % kKeys, round)));

@@ -182,7 +182,7 @@ TEST_P(MemtableTest, HoldsWhatWasPublishedInAnyOrder) {
   const auto memtable = NewMemtable(40);
   Memtable::NodeBlock block;
   uint64_t sequence = 1;
-  const std::vector<Version> all = store_.DrawVersions(&random_, 5000, kKeys, 5, &sequence);
+  const std::vector<Version> all = store_.DrawVersions(&random_, 5000 / kSlowdown, kKeys, 5, &sequence);
   for (const Version& version : all) store_.Write(version);
   std::vector<Version> published;
   std::vector<std::pair<Version, Pending>> waiting;
@@ -345,7 +345,7 @@ TEST_P(MemtableTest, CursorsGoFromKeyToKey) {
       [](uint64_t n) { return n % 3 == 0 ? "prefix12" + std::to_string(n) : std::to_string(n * 104729 % 1000003); }};
   uint64_t sequence = 1'000'000;
   for (size_t kind = 0; kind < kinds.size(); ++kind) {
-    for (int round = 0; round < 6; ++round) {
+    for (int round = 0; round < 1 + 5 / kSlowdown; ++round) {
       SCOPED_TRACE(kind);
       const auto memtable = NewMemtable(1000);
       Memtable::NodeBlock block;

@@ -199,6 +199,7 @@ TEST_P(MergingCursorTest, WalksAllThatTheArraysHave) {
   for (const size_t count : {1, 2, 3, 4, 5, 8, 17, 33}) {
     for (const uint64_t most : {0, 1, 40, 400}) {
       for (const size_t ahead : {1, 2, 12, 24, 1000}) {
+        if (kSlowdown > 1 && random_.OneIn(2)) continue;
         SCOPED_TRACE(std::to_string(count) + " of " + std::to_string(most) + ", " + std::to_string(ahead) + " ahead");
         ASSERT_NO_FATAL_FAILURE(Draw(count, most, random_.OneIn(2)));
         MergingCursor cursor = NewCursor();
@@ -243,7 +244,7 @@ TEST_P(MergingCursorTest, GoesFromKeyToKey) {
 
 // A search behind a key's versions in one array leaves out no other key with the same prefix in another array.
 TEST_P(MergingCursorTest, PassesManyVersionsBesideOtherKeys) {
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 40 / kSlowdown; ++round) {
     ASSERT_NO_FATAL_FAILURE(DrawManyVersions(2 + GetParam() % 5, random_.OneIn(2)));
     if (entries_.empty()) continue;
     MergingCursor cursor = NewCursor();
@@ -265,7 +266,7 @@ TEST_P(MergingCursorTest, SeeksAndSteps) {
     ASSERT_NO_FATAL_FAILURE(Draw(count, 600, random_.OneIn(2)));
     MergingCursor cursor = NewCursor();
     size_t at = entries_.size();
-    for (int i = 0; i < 3000; ++i) {
+    for (int i = 0; i < 3000 / kSlowdown; ++i) {
       std::string key;
       const SearchKey target = DrawTarget(&key);
       const bool is_at_end = at >= entries_.size();

@@ -134,7 +134,7 @@ TEST_P(NvTreePowerCutTest, AcknowledgedChangesSurvive) {
   for (uint64_t seed = 1; seed <= 12 / kSlowdown + 1; ++seed) {
     bool failed = true;
     for (uint64_t fence = 0; failed; ++fence) {
-      for (const Luck luck : PowerCut::kEveryLuck) {
+      for (const Luck luck : PowerCut::LucksAt(fence)) {
         SCOPED_TRACE("seed " + std::to_string(seed) + ", fence " + std::to_string(fence) + ", luck " +
                      std::to_string(static_cast<int>(luck)));
         StartAfresh();
@@ -213,7 +213,7 @@ TEST_P(NvTreePowerCutTest, ACutWhileEmptyLeavesAreTakenOut) {
   bool failed = true;
   uint64_t fence = 0;
   for (; failed; ++fence) {
-    for (const Luck luck : PowerCut::kEveryLuck) {
+    for (const Luck luck : PowerCut::LucksAt(fence)) {
       StartAfresh();
       // One by one, so that nothing is merged.
       for (const LeafChange& change : changes) ASSERT_OK(store_.tree()->Apply({&change, 1}));
@@ -255,7 +255,7 @@ TEST_P(NvTreePowerCutTest, SegmentsThatAreTaken) {
   }
   ASSERT_GT(changes.size() / Leaf::Capacity(kLeafBytes), free_before) << "no segment is taken";
   for (uint64_t fence = 0; fence < fences; ++fence) {
-    for (const Luck luck : PowerCut::kEveryLuck) {
+    for (const Luck luck : PowerCut::LucksAt(fence)) {
       fresh_->Restore(store_.regions());
       store_.Reopen();
       size_t done = 0;
@@ -328,7 +328,7 @@ TEST_P(NvTreeClosePowerCutTest, AnImageIsRightOrNotUsed) {
   uint64_t images = 0;
   bool failed = true;
   for (uint64_t fence = 0; failed; fence += fence < 20 ? 1 : 3) {
-    for (const Luck luck : PowerCut::kEveryLuck) {
+    for (const Luck luck : PowerCut::LucksAt(fence)) {
       SCOPED_TRACE(fence);
       StartAfresh();
       Model done, begun;
@@ -370,7 +370,7 @@ TEST_P(NvTreeClosePowerCutTest, ARebuildForgetsTheImageFirst) {
   bool failed = true;
   uint64_t fence = 0;
   for (; failed; ++fence) {
-    for (const Luck luck : PowerCut::kEveryLuck) {
+    for (const Luck luck : PowerCut::LucksAt(fence)) {
       SCOPED_TRACE(fence);
       StartAfresh();
       Model model = before_;
