@@ -27,9 +27,20 @@ if(PROJECT_IS_TOP_LEVEL AND NOT BRAIDDB_SANITIZE AND NOT BRAIDDB_COVERAGE)
   endif()
 endif()
 
+# examples/resp_server, a server that speaks Redis's protocol. The test speaks to it through sockets.
+add_executable(resp_server ${PROJECT_SOURCE_DIR}/examples/resp_server/resp_server.cc)
+target_compile_options(resp_server PRIVATE -pedantic -Wall -Wextra -Werror)
+target_link_libraries(resp_server PRIVATE braiddb)
+find_package(Python3 3.9 COMPONENTS Interpreter)
+if(Python3_FOUND AND NOT BRAIDDB_SANITIZE MATCHES "thread")
+  add_test(NAME ${BRAIDDB_TEST_PREFIX}resp_server_test
+           COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/resp_server_test.py $<TARGET_FILE:resp_server>)
+  set_tests_properties(${BRAIDDB_TEST_PREFIX}resp_server_test PROPERTIES LABELS "example;ci" TIMEOUT 300)
+  add_dependencies(braiddb_ci resp_server)
+endif()
+
 # examples/cluster on this build's drop-in library. The test uses the program that scripts/cluster build has made; without it, the
 # test is skipped. Nothing is downloaded.
-find_package(Python3 3.9 COMPONENTS Interpreter)
 if(PROJECT_IS_TOP_LEVEL AND TARGET rocksdb_dropin AND Python3_FOUND)
   add_test(NAME cluster_test COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tests/cluster/cluster_test.py
            --dropin ${PROJECT_BINARY_DIR}/dropin --work ${PROJECT_SOURCE_DIR}/build/cluster)

@@ -22,6 +22,9 @@ constexpr Entry kEngines[] = {
       "an index in DRAM and a log, checkpointed by Boost.Serialization; argument: updates between two, 0: none"},
      MakeDramCheckpointDriver,
      "it has one index"},
+    {{"redis", "a Redis server on a unix socket; argument: the server program to start, else redis-server"},
+     MakeRedisDriver,
+     "db_bench uses one database of the server"},
     {{"null", "nothing is kept and nothing is found: what db_bench itself costs"}, MakeNullDriver, "it keeps nothing"},
 };
 

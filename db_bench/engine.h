@@ -131,6 +131,7 @@ Status MakeRocksDbDriver(const std::string& argument, const Flags& flags, std::u
 Status MakeLevelDbDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
 Status MakeLmdbDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
 Status MakeDramCheckpointDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
+Status MakeRedisDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
 Status MakeNullDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
 
 }  // namespace braiddb::bench

@@ -13,14 +13,6 @@ namespace braiddb::bench {
 
 namespace {
 
-// proc(5), statm: total pages, resident pages, and of these the pages of files or shared memory.
-uint64_t AnonymousBytes() {
-  std::ifstream file("/proc/self/statm");
-  uint64_t all = 0, resident = 0, shared = 0;
-  file >> all >> resident >> shared;
-  return (resident - std::min(shared, resident)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
 // Files may vanish during the walk. A file that cannot be read is skipped.
 uint64_t BytesOfFiles(const std::string& path) {
   constexpr uint64_t kBlock = 512;  // unit of st_blocks, see stat(2)
@@ -47,8 +39,16 @@ uint64_t WrittenBySystemCalls() {
 
 }  // namespace
 
+// proc(5), statm: total pages, resident pages, and of these the pages of files or shared memory.
+uint64_t AnonymousBytesOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/statm");
+  uint64_t all = 0, resident = 0, shared = 0;
+  file >> all >> resident >> shared;
+  return (resident - std::min(shared, resident)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
 std::vector<Figure> ObserveState(Engine* engine, const std::string& path) {
-  std::vector<Figure> figures{{"process_dram_bytes", AnonymousBytes()}};
+  std::vector<Figure> figures{{"process_dram_bytes", AnonymousBytesOf(getpid())}};
   if (engine == nullptr) return figures;
   figures.push_back({"file_bytes", BytesOfFiles(path)});
   for (Figure& figure : engine->State()) figures.push_back(std::move(figure));

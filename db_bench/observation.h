@@ -1,6 +1,9 @@
 // Observation: figures of a running benchmark, from the engine and from the operating system.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +19,9 @@ std::vector<Figure> ObserveState(Engine* engine, const std::string& path);
 // The engine's Counters(), and "file_written_bytes": the bytes that this process passed to write system calls. Stores to mapped
 // files are not counted.
 std::vector<Figure> ObserveCounters(Engine* engine);
+
+// Resident anonymous memory of a process, in bytes. Returns 0 if there is no such process.
+uint64_t AnonymousBytesOf(pid_t pid);
 
 // Bytes of this process, DRAM and mapped files, on huge pages. Walks all pages of the process.
 uint64_t BytesOnHugePages();

@@ -137,6 +137,8 @@ def parse():
     parser.add_argument("--again", action="store_true", help="make page and table of results that are there already")
     parser.add_argument("--update-docs", action="store_true", help=f"put the table into {published.FOLDER} and {published.PAGE}")
     arguments = parser.parse_args()
+    # db_bench starts examples/resp_server by its name.
+    os.environ["PATH"] = f"{arguments.bin.resolve()}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     arguments.collection = STORES if arguments.stores else PAPER
     arguments.output = arguments.output or Path("build") / arguments.collection.name
     if not 1 <= arguments.rounds <= 1000:

@@ -16,7 +16,7 @@ from paper_listdb import (
     listdb_stores,
     listdb_threads,
 )
-from paper_nvtree import tree_latency, tree_mixtures, tree_sizes, tree_store, trees
+from paper_nvtree import tree_latency, tree_mixtures, tree_redis, tree_sizes, tree_store, trees
 
 KEYS = (
     "listdb-9",
@@ -32,6 +32,7 @@ KEYS = (
     "nvtree-6",
     "nvtree-8",
     "nvtree-11",
+    "nvtree-11-redis",
     "nvtree-12",
 )
 
@@ -64,5 +65,6 @@ def figures(scale, cpus, db_bench):
         tree_sizes(scale),
         tree_mixtures(scale),
         tree_store(scale, stores),
+        tree_redis(scale, cpus, ("redis", "redis:resp_server") if others(db_bench, ("redis",)) else ()),
         tree_latency(scale),
     ]

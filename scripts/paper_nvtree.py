@@ -1,6 +1,6 @@
 """Figures 5 to 12 of Yang et al., NV-Tree, FAST '15: each function gives one."""
 
-from paper_figure import PAIRS, Figure, Job, rate, row, run_of, times, tree_row
+from paper_figure import NOTHING, PAIRS, Figure, Job, rate, row, run_of, times, tree_row
 
 
 def trees(scale):
@@ -200,6 +200,50 @@ def tree_store(scale, stores):
         rows,
         None,
         ("speeds", "recovery", "time"),
+    )
+
+
+def tree_redis(scale, cpus, servers):
+    num = max(int(PAIRS * scale / 10), 1000)
+    base = ["--benchmarks=ycsb_load,ycsb_d,ycsb_a", f"--num={num}", f"--reads={num}", "--value_size=100", "--seed=42"]
+    engines = ",".join(["braiddb:nv_tree", *servers])
+    jobs = [
+        Job(f"{name}, threads {threads}", [f"--engines={engines}", f"--threads={threads}", *flags, *base], 20)
+        for name, flags in (("appendfsync everysec", []), ("appendfsync always", ["--sync"]))
+        for threads in sorted({1, cpus})
+    ]
+
+    def rows(results):
+        return [
+            row(
+                f"{workload}, {job.key}: {what}",
+                paper,
+                lambda r=results.get(job.key), b=b, o=ours, t=theirs: times(rate(r, b, o), rate(r, b, t)),
+                results.get(job.key) if {ours, theirs} <= {"braiddb:nv_tree", *servers} else None,
+            )
+            for job in jobs
+            for workload, b, most in (("StatusUpdate (YCSB D)", "ycsb_d", "3.2 ×"), ("SessionStore (YCSB A)", "ycsb_a", "4.8 ×"))
+            for what, ours, theirs, paper in (
+                ("over Redis, as a library", "braiddb:nv_tree", "redis", f"up to {most} Redis"),
+                ("over Redis, behind a socket as well", "redis:resp_server", "redis", NOTHING),
+            )
+        ]
+
+    lead = (
+        "The paper: NV-Store beside Redis, whose log is on a RAM disk, each behind its server.\nHere: YCSB D and A. BraidDB as a "
+        "library, which no protocol slows down, and behind the same socket and protocol as Redis: examples/resp_server, with "
+        "the default last level. redis-server and hiredis must be installed."
+    )
+    return Figure(
+        "nvtree-11-redis",
+        "NV-Tree 11",
+        "NV-Tree, figure 11: beside Redis",
+        lead,
+        jobs if servers else [],
+        rows,
+        "threads",
+        ("speeds",),
+        by_name=True,
     )
 
 

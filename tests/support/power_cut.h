@@ -106,8 +106,8 @@ class PowerCut final : public PersistObserver {
   // What survives of that which was not guaranteed.
   enum class Luck { kNothing, kSomeLines, kSomeWords, kEverything };
   static constexpr Luck kEveryLuck[] = {Luck::kNothing, Luck::kSomeLines, Luck::kSomeWords, Luck::kEverything};
-  // The lucks to try at the `fence`-th fence of a test that cuts at all of them: every one, or one in turn under AddressSanitizer,
-  // which looks for wild accesses; the release build runs them all.
+  // The lucks that a test of all fences tries at the fence of this number: all of them in the release build. A sanitizer, which
+  // looks for wild accesses, gets one of them in turn.
   static std::span<const Luck> LucksAt(uint64_t fence) {
     if (kSlowdown == 1) return kEveryLuck;
     return std::span(kEveryLuck).subspan(fence % std::size(kEveryLuck), 1);
