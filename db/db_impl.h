@@ -979,8 +979,9 @@ class DBImpl final : public DB {
   enum class ManualCompaction : uint8_t { kNone, kBeforeSweep, kManual } manual_compaction_ = ManualCompaction::kNone;
   const Family* manual_family_ = nullptr;  // the family of the CompactRange; compaction_mutex_
   std::mutex write_if_newest_mutex_;
-  bool filter_writes_ended_ = false;    // write_if_newest_mutex_
-  bool tables_wait_for_index_ = false;  // some tables of L0 have no index; compaction_mutex_
+  bool filter_writes_ended_ = false;               // write_if_newest_mutex_
+  bool tables_wait_for_index_ = false;             // some tables of L0 have no index; compaction_mutex_
+  std::atomic<bool> restored_orders_wait_{false};  // restored tables got sorted runs, which the flush thread is to merge
   // A merge has begun, perhaps before a crash, and has not ended. Changed under compaction_mutex_.
   std::atomic<bool> resume_merge_{false};
 

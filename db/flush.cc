@@ -117,12 +117,13 @@ void DBImpl::FlushUntilStopped() {
       }
       if (!work_changed_.wait_for(lock, std::max(pause, given_up), wanted)) {
         lock.unlock();
+        restored_orders_wait_.store(false, std::memory_order_relaxed);
         const bool is_done = MergeTableOrders(OrdersFor::kPause);
         given_up = is_done ? std::chrono::milliseconds(0) : std::min(2 * std::max(pause, given_up), kMaxPause);
         for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {  // reclaims the sorted runs that were merged
         }
         lock.lock();
-        WaitIdle(&lock, wanted);
+        WaitIdle(&lock, [&] { return wanted() || restored_orders_wait_.load(std::memory_order_acquire); });
       }
       if (immutable_count_.load(std::memory_order_acquire) == 0) {
         if (stopping_.load(std::memory_order_acquire)) return;  // all memtables are flushed

@@ -96,7 +96,8 @@ bool DBImpl::IndexRestoredTables(std::chrono::steady_clock::duration at_least) t
     const std::vector<std::shared_ptr<PmTable>> tables = ChooseRestoredTables(pinned.view());
     tables_wait_for_index_ = !tables.empty();
     if (tables.empty()) {
-      NotifyWork();  // the flush thread merges the sorted runs
+      restored_orders_wait_.store(true, std::memory_order_release);
+      NotifyWork();
       return false;
     }
     uint64_t entries = 0;

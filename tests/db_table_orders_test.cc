@@ -163,6 +163,20 @@ TEST_P(DbTableOrdersTest, FoursSixteensAndTwoOfTheseAreOne) {
   ExpectContent();
 }
 
+// The walks of restored tables take longer than the flush thread's pause, behind which it sleeps.
+TEST_P(DbTableOrdersTest, AreMergedAlsoWhereTheWalksTakeLong) {
+  FlushTables(40);
+  ASSERT_OK(db_->Close());
+  std::atomic<bool> sleeps{false};
+  SyncPoints::Instance().SetCallback("DBImpl::WaitIdle:Round", [&](void*) { sleeps = true; });
+  SyncPoints::Instance().SetCallback("DBImpl::IndexRestoredTables",
+                                     [&](void*) { EXPECT_TRUE(WaitUntil([&] { return sleeps.load(); })); });
+  Reopen();
+  ExpectFewerCursors(12);
+  SyncPoints::Instance().Clear();  // these have a local
+  ExpectContent();
+}
+
 // For iterators that do not come nothing is merged while writers take all CPUs; where one is idle, or when writers pause, it is
 // for those that may.
 TEST_P(DbTableOrdersTest, AreMergedByFlushesWhereIteratorsCome) {
