@@ -25,6 +25,8 @@ constexpr Entry kEngines[] = {
     {{"redis", "a Redis server on a unix socket; argument: the server program to start, else redis-server"},
      MakeRedisDriver,
      "db_bench uses one database of the server"},
+    {{"pmdk_map", "a map of libpmemobj's examples; argument: ctree (default), btree, rbtree, rtree, hashmap_tx, hashmap_atomic"},
+     MakePmdkMapDriver},
     {{"null", "nothing is kept and nothing is found: what db_bench itself costs"}, MakeNullDriver, "it keeps nothing"},
 };
 

@@ -132,6 +132,7 @@ Status MakeLevelDbDriver(const std::string& argument, const Flags& flags, std::u
 Status MakeLmdbDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
 Status MakeDramCheckpointDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
 Status MakeRedisDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
+Status MakePmdkMapDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
 Status MakeNullDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
 
 }  // namespace braiddb::bench

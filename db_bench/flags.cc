@@ -151,7 +151,7 @@ void AddEngineFlags(po::options_description* all, Flags* flags, Typed* typed) {
   po::options_description group("What to measure", 110, 60);
   auto add = group.add_options();
   add("engine", Value<std::string>(&typed->engine, "braiddb"),
-      "braiddb, rocksdb, leveldb, lmdb, dram-checkpoint, redis or null, and after a colon an argument, see --engines=help");
+      "an engine, such as braiddb, rocksdb or lmdb, and after a colon its argument; --engines=help lists all");
   add("engines", Value<std::string>(&typed->engines, ""),
       "compare several engines, comma-separated: runs all benchmarks with each, then prints medians and ratios; 'help' lists "
       "them");

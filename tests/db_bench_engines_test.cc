@@ -368,7 +368,7 @@ TEST(Special, IsRefusedByEnginesThatCannotDoIt) {
   all[4].max_scan_distance = 1;
   std::unique_ptr<Driver> driver;
   for (const Flags& flags : all) {
-    for (const char* engine : {"leveldb", "lmdb", "dram-checkpoint", "redis", "null"}) {
+    for (const char* engine : {"leveldb", "lmdb", "dram-checkpoint", "redis", "pmdk_map", "null"}) {
       const Status status = MakeDriver(engine, flags, &driver);
       EXPECT_TRUE(test::Contains(std::string(status.message()), " is refused: db_bench can do it with braiddb and rocksdb only"))
           << status.ToString();
@@ -393,6 +393,82 @@ INSTANTIATE_TEST_SUITE_P(All, EngineTest,
                          testing::Values("braiddb", "braiddb:nv_tree", "braiddb:sorted_runs", "rocksdb", "leveldb", "lmdb",
                                          "dram-checkpoint", "dram-checkpoint:2", "dram-checkpoint:0", "redis",
                                          BRAIDDB_REDIS_STAND_IN),
+                         kNameOf);
+
+// Its keys are numbers, so it has a test of its own: a model, values that grow and shrink, batches, families, reopens.
+class PmdkMapTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(PmdkMapTest, KeepsWhatIsWritten) {
+  constexpr uint64_t kKeys = 200;
+  test::TestDirectory directory;
+  Flags flags;
+  flags.num_column_families = 3;
+  flags.num = 10'000;
+  flags.value_size = 100;
+  std::unique_ptr<Driver> driver;
+  if (const Status status = MakeDriver(std::string("pmdk_map:") + GetParam(), flags, &driver); status.IsNotSupported())
+    GTEST_SKIP() << status.ToString();
+  const std::string path = directory.File("db");
+  std::map<std::string, std::string> expected;
+  test::Random random(5);
+  const auto draw_key = [&] {
+    std::string key(8, '\0');
+    key[7] = static_cast<char>(random.Uniform(kKeys));  // 0 is a key, too
+    return key;
+  };
+  for (int life = 0; life < 4; ++life) {
+    std::unique_ptr<Engine> engine;
+    std::unique_ptr<Session> session;
+    ASSERT_TRUE(driver->Open(path, life > 0, &engine).ok());
+    ASSERT_TRUE(engine->NewSession(false, &session).ok());
+    std::string value;
+    for (int i = 0; i < 1000; ++i) {
+      std::vector<std::string> keys, values;
+      std::vector<Update> batch;
+      for (uint64_t n = random.OneIn(3) ? 1 + random.Uniform(5) : 1; n > 0; --n) {
+        keys.push_back(draw_key());
+        values.push_back(test::PatternedValue(random.Next(), random.Uniform(300)));
+      }
+      for (size_t n = 0; n < keys.size(); ++n) batch.push_back({keys[n], values[n], random.OneIn(4)});
+      Status status;
+      if (batch.size() > 1) {
+        status = session->Write(batch);
+      } else {
+        status = batch[0].removes ? session->Delete(keys[0]) : session->Put(keys[0], values[0]);
+      }
+      ASSERT_TRUE(status.ok()) << status.ToString();
+      for (const Update& update : batch) {
+        if (update.removes) {
+          expected.erase(std::string(update.key));
+        } else {
+          expected[std::string(update.key)] = std::string(update.value);
+        }
+      }
+    }
+    for (uint64_t number = 0; number < kKeys; ++number) {
+      std::string key(8, '\0');
+      key[7] = static_cast<char>(number);
+      const Status status = session->Get(key, &value);
+      const auto at = expected.find(key);
+      ASSERT_EQ(status.ok(), at != expected.end()) << status.ToString();
+      if (status.ok()) {
+        ASSERT_EQ(value, at->second);
+      }
+    }
+    EXPECT_TRUE(session->Put("short", "v").IsNotSupported());
+    EXPECT_TRUE(session->Put(std::string(8, '\xff'), "v").IsNotSupported());
+    session.reset();
+    EXPECT_TRUE(engine->Close().ok());
+  }
+  flags.num_column_families = 2;
+  std::unique_ptr<Engine> engine;
+  EXPECT_TRUE(driver->Open(path, true, &engine).IsInvalidArgument());
+  EXPECT_TRUE(driver->Destroy(path).ok());
+  EXPECT_TRUE(driver->Destroy(path).ok());
+  EXPECT_TRUE(MakeDriver("pmdk_map:none", flags, &driver).IsInvalidArgument());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PmdkMapTest, testing::Values("ctree", "btree", "rbtree", "rtree", "hashmap_tx", "hashmap_atomic"),
                          kNameOf);
 
 // A server that is killed keeps what it has acknowledged. One that is gone is an error of each call, and its programs end.
