@@ -98,6 +98,7 @@ class BackupEngineImpl final : public BackupEngine {
         last_id_ = std::max(last_id_, id);
       } else {
         damaged_[id] = status;
+        if (id != UINT32_MAX) last_id_ = std::max(last_id_, id);  // else a stray file of this name would end all backups
       }
     }
     return Status::OK();
@@ -156,6 +157,9 @@ class BackupEngineImpl final : public BackupEngine {
       return Status::NotSupported("a restore into region_paths; restore into one directory, then move the regions");
     }
     if (!backups_.contains(id)) return NoSuchBackup(id);
+    if (LiesIn(directory_, path)) {
+      return Status::InvalidArgument("the backups lie in " + path + ", which a restore replaces; choose another directory");
+    }
     BackupInfo info;
     CopiedFamilies families;
     if (Status status = Describe(id, &info, &families); !status.ok()) return status;
@@ -184,8 +188,7 @@ class BackupEngineImpl final : public BackupEngine {
  private:
   std::string PathOf(uint32_t id) const { return directory_ + "/" + NameOf(id); }
 
-  // Chooses an id larger than the ids of all intact backups. Skips ids whose file exists, for example a damaged backup or a
-  // foreign file.
+  // Chooses an id larger than the ids of all backups. Skips ids whose file exists, for example a foreign file.
   Status ChooseId(uint32_t* id) const {
     *id = last_id_;
     do {
@@ -270,7 +273,7 @@ class BackupEngineImpl final : public BackupEngine {
   // Changed while both mutexes are held, so one of them is enough for a read.
   std::map<uint32_t, BackupInfo> backups_;
   std::map<uint32_t, Status> damaged_;  // damaged backups and the error of each
-  uint32_t last_id_ = 0;  // largest id of an intact backup since the open, deleted backups included; guarded by work_mutex_
+  uint32_t last_id_ = 0;                // largest id of a backup since the open, deleted backups included; guarded by work_mutex_
 };
 
 }  // namespace

@@ -20,6 +20,8 @@ Options OptionsOfCopy(const Options& of) {
   options.emulation = {};
   options.dram_budget = 0;
   options.lookup_cache_size = 0;
+  options.lookup_cache_limit.reset();
+  options.bound_space = false;
   options.filter_bits_per_key = 0;
   options.verify_at_open = false;
   options.compaction_filter = nullptr;

@@ -100,6 +100,7 @@ Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill) {
   copy.options.create_if_missing = true;
   copy.options.error_if_exists = true;
   copy.options.disable_auto_compaction = false;
+  copy.options.listeners.clear();  // they belong to the original, or to a later open
   if (!copy.replaces && FileExists(target))
     return Status::InvalidArgument(target + " is there already; choose another directory");
   Status status = copy.replaces ? temporary.FinishReplacement(target) : Status::OK();

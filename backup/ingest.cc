@@ -3,6 +3,8 @@
 
 #include "backup/sorted_file.h"
 #include "braiddb/write_batch.h"
+#include "db/copied_database.h"
+#include "db/db_impl.h"
 #include "db/no_memory.h"
 #include "db/timestamped_entry.h"
 #include "util/comparator_name.h"
@@ -55,6 +57,10 @@ Status OpenFile(const std::string& path, const IngestOptions& options, const Com
     return Status::InvalidArgument(path + ": was made with the comparator " + reader->comparator_name() + ", not " +
                                    comparator->Name());
   }
+  if (reader->comparator_name() != StoredName(*comparator) && reader->ranges().Count() > 0) {
+    return Status::InvalidArgument(path + ": deletes ranges in the order of the comparator " + reader->comparator_name() +
+                                   ", which are no ranges in that of " + comparator->Name());
+  }
   readers->push_back(std::move(reader));
   return status;
 }
@@ -86,6 +92,9 @@ Status AddFile(SortedFileReader* reader, Updates* updates) {
 
 Status IngestExternalFiles(DB* db, const std::vector<std::string>& paths, const IngestOptions& options) try {
   ColumnFamilyHandle* const family = options.family == nullptr ? db->DefaultColumnFamily() : options.family;
+  const DBImpl* const base = CopiedDatabase(db);
+  if (base != nullptr && static_cast<const FamilyHandle*>(family)->db() != base)
+    return Status::InvalidArgument("the column family handle is of another database");
   Readers readers;
   uint64_t bytes = 0;
   for (const std::string& path : paths) {

@@ -57,7 +57,7 @@ bool DBImpl::Property(const Family& family, std::string_view property, std::stri
       view = current_view_;
     }
     *value = Format("level      tables    entries\nmemtable %8zu %10llu\n", 1 + view->immutables.size(),
-                    static_cast<unsigned long long>(EntriesIn(*view->active, family)));
+                    static_cast<unsigned long long>(EntriesInActive(*view, family)));
     const FamilyView& levels = *view->Of(family.id);
     uint64_t l0_entries = 0;
     for (const auto& table : levels.l0) l0_entries += table->entries;

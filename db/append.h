@@ -177,9 +177,9 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   }
   admission.NotePublished();
   thread->uncharged_bytes += slot->bytes;
-  thread->uncharged_entries += count;
+  thread->uncharged_entries.Add(count);
   const bool portion = thread->uncharged_bytes * kChargePortions >= changing_.memtable_size.load(std::memory_order_relaxed) ||
-                       thread->uncharged_entries * kChargePortions >= options_.memtable_max_entries;
+                       thread->uncharged_entries.value() * kChargePortions >= options_.memtable_max_entries;
   const bool full = __builtin_expect(portion, 0) && Charge(thread, memtable);
   const size_t shown = Admission::kIsShown ? admission.CountShown(count) : 0;
   if (shown != 0) thread->last_update.store(first + shown - 1, std::memory_order_release);

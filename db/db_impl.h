@@ -218,6 +218,7 @@ class DBImpl final : public DB {
   Status ForgetPurged();
 
   bool IntProperty(const Family& family, std::string_view property, uint64_t* value);
+  uint64_t EntriesInActive(const ReadView& view, const Family& family) const;
   bool Property(const Family& family, std::string_view property, std::string* value);
 
   // ---- write.cc

@@ -80,6 +80,13 @@ struct State {
 
 }  // namespace
 
+// Threads charge their entries to the memtable in portions.
+uint64_t DBImpl::EntriesInActive(const ReadView& view, const Family& family) const {
+  uint64_t entries = EntriesIn(*view.active, family);
+  if (family.id == 0) threads_.ForEach([&entries](const ThreadState& thread) { entries += thread.uncharged_entries.value(); });
+  return entries;
+}
+
 bool DBImpl::IntProperty(const Family& family, std::string_view property, uint64_t* value) {
   struct Row {
     std::string_view name;
@@ -91,11 +98,12 @@ bool DBImpl::IntProperty(const Family& family, std::string_view property, uint64
       {"num-l0-tables", [](DBImpl&, const State& state) -> uint64_t { return state.levels.l0.size(); }},
       {"num-files-at-level0", [](DBImpl&, const State& state) -> uint64_t { return state.levels.l0.size(); }},
       {"estimate-num-keys",
-       [](DBImpl&, const State& state) {
-         return state.EntriesInL1() + EntriesIn(*state.view.active, state.family) + state.EntriesInImmutables() +
+       [](DBImpl& db, const State& state) {
+         return state.EntriesInL1() + db.EntriesInActive(state.view, state.family) + state.EntriesInImmutables() +
                 state.EntriesInL0();
        }},
-      {"num-entries-active-mem-table", [](DBImpl&, const State& state) { return EntriesIn(*state.view.active, state.family); }},
+      {"num-entries-active-mem-table",
+       [](DBImpl& db, const State& state) { return db.EntriesInActive(state.view, state.family); }},
       {"num-entries-imm-mem-tables", [](DBImpl&, const State& state) { return state.EntriesInImmutables(); }},
       {"num-entries-l0", [](DBImpl&, const State& state) { return state.EntriesInL0(); }},
       {"num-entries-l1", [](DBImpl&, const State& state) { return state.EntriesInL1(); }},

@@ -66,7 +66,7 @@ void DBImpl::AddFamilies(MetricFigures* figures) const {
   for (const auto& [family, level] : families) {
     MetricFigures::Family& own = figures->families.emplace_back();
     own.name = family->name;
-    own.memtable_entries = EntriesIn(*view->active, *family);
+    own.memtable_entries = EntriesInActive(*view, *family);
     for (const auto& memtable : view->immutables) own.immutable_entries += EntriesIn(*memtable, *family);
     for (const auto& table : view->Of(family->id)->l0) {
       own.l0_entries += table->entries;

@@ -104,12 +104,16 @@ Status Validate(const Options& options) {
 
 uint32_t CpuCount() { return std::max(1u, std::thread::hardware_concurrency()); }
 
+// More threads only cost memory and time.
+constexpr uint32_t kMaxRecoveryThreadsPerCpu = 4;
+
 Options Resolve(Options options) {
   options.max_immutable_memtables = std::max(1u, options.max_immutable_memtables);
   options.checkpoint_tables = std::max(1u, options.checkpoint_tables);
   options.l0_compaction_trigger = std::max(1u, options.l0_compaction_trigger);
   if (options.compaction_threads == 0) options.compaction_threads = std::max(1u, CpuCount() / 2);
   if (options.recovery_threads == 0) options.recovery_threads = CpuCount();
+  options.recovery_threads = std::min(options.recovery_threads, kMaxRecoveryThreadsPerCpu * CpuCount());
   return options;
 }
 

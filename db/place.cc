@@ -17,6 +17,10 @@ namespace {
 using DatabaseState = DatabaseFile::State;
 
 constexpr const char* kLogFile = "/LOG";
+// RocksDB and LevelDB databases have this file, BraidDB databases have none.
+constexpr const char* kForeignFile = "/CURRENT";
+// Of an open whose directory others remove.
+constexpr int kMaxTries = 100;
 
 // Removes the files of an unfinished creation, which the file CREATING names, and then CREATING. Directories with another
 // identity stay.
@@ -97,6 +101,8 @@ Status DBImpl::JudgePlace(bool* exists) {
     return Status::NotFound("there is no database in " + path_ + "; set Options::create_if_missing to make one");
   } else if (*exists && options_.error_if_exists) {
     return Status::InvalidArgument(path_ + ": exists (error_if_exists is true)");
+  } else if (!*exists && FileExists(path_ + kForeignFile)) {
+    return Status::InvalidArgument(path_ + ": there is a database of RocksDB or LevelDB; name another directory, and import it");
   }
   if (state == DatabaseState::kWhole) return CheckRegionPaths();
   return *exists ? CheckOldPlace(MakeRegionOptions()) : Status::OK();
@@ -126,8 +132,11 @@ Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
   // A creation that is killed may have made directories without syncing their parents. The next creation syncs the parent of
   // `path_` only. So a creation that makes several levels of directories syncs each at once.
   if (exists || creation->makes_parents()) creation->syncs()->Suspend();
-  status = CreateDir(path_);
-  if (status.ok()) status = FileLock::Acquire(path_ + "/LOCK", &lock_);
+  // A removal of a database may take the directory away in between.
+  for (int tries = 0; tries == 0 || (status.IsNotFound() && options_.create_if_missing && tries < kMaxTries); ++tries) {
+    status = CreateDir(path_);
+    if (status.ok()) status = FileLock::Acquire(path_ + "/LOCK", &lock_);
+  }
   if (!status.ok()) return status;
   if (options_.info_log) {
     logger_ = MakeUsersLogger();
@@ -284,6 +293,7 @@ Status DB::Destroy(const Options& options, const std::string& given) try {
   }
   std::unique_ptr<FileLock> lock;
   Status status = FileLock::Acquire(path + "/LOCK", &lock);
+  if (status.IsNotFound() && !FileExists(path)) return Status::OK();  // another call has removed it
   if (status.ok()) status = FindPlace(region_options, &state, &place);
   if (!status.ok() || state == DatabaseState::kNone) return status;
   region_options.database_id = place.database_id;

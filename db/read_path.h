@@ -122,9 +122,6 @@ template <class Observer>
   observer.NoteLookup(hit, trace);
   const bool found = entry != nullptr && entry->type() != EntryType::kDelete;
   if (thread != nullptr) {
-    thread->gets.Add(1);
-    if (found) thread->gets_found.Add(1);
-    if (hit) thread->lookup_cache_hits.Add(1);
     if (trace.filtered) thread->filter_negatives.Add(1);
     thread->local_visits.Add(trace.local);
     if (trace.remote != 0) thread->remote_visits.Add(trace.remote);
@@ -142,11 +139,17 @@ template <class Observer>
   // tombstone is in this set. A version newer than the tombstone may have been invisible during the lookup, or in a level that
   // was already searched. So a read of the newest state is repeated as of a snapshot. [CC-54]
   const RangeTombstones* const ranges = family.ranges.load(std::memory_order_acquire);
-  if (__builtin_expect(ranges != nullptr, 0) &&
-      ranges->Hides(target.key, entry == nullptr ? 0 : entry->sequence(), target.sequence)) {
-    if (met_dead != nullptr) *met_dead = true;
-    return nullptr;
+  const bool is_hidden = __builtin_expect(ranges != nullptr, 0) &&
+                         ranges->Hides(target.key, entry == nullptr ? 0 : entry->sequence(), target.sequence);
+  if (is_hidden && met_dead != nullptr) *met_dead = true;
+  // A lookup that is repeated as of a snapshot is counted then.
+  const bool is_repeated = met_dead != nullptr && *met_dead && (entry == nullptr || is_hidden || !entry->is_operand());
+  if (thread != nullptr && !is_repeated) {
+    thread->gets.Add(1);
+    if (found && !is_hidden) thread->gets_found.Add(1);
+    if (hit) thread->lookup_cache_hits.Add(1);
   }
+  if (is_hidden) return nullptr;
   if (found && !hit && lookup_cache_ != nullptr && family.is_hashed && !trace.met_dead && !entry->is_operand()) {
     if (const PmPtr place = regions_->Find(entry)) lookup_cache_->Fill(hash, cached.miss, target.sequence, place);
   }

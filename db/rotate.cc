@@ -45,11 +45,11 @@ void DBImpl::BeginExtent(ThreadState* thread, Memtable* memtable, const LogSlot&
 bool DBImpl::Charge(ThreadState* thread, Memtable* memtable) {
   const uint64_t charged =
       memtable->charged_bytes.fetch_add(thread->uncharged_bytes, std::memory_order_relaxed) + thread->uncharged_bytes;
-  const uint64_t counted =
-      memtable->entry_count.fetch_add(thread->uncharged_entries, std::memory_order_relaxed) + thread->uncharged_entries;
-  thread->unpaced_entries += thread->uncharged_entries;
+  const uint64_t entries = thread->uncharged_entries.value();
+  const uint64_t counted = memtable->entry_count.fetch_add(entries, std::memory_order_relaxed) + entries;
+  thread->unpaced_entries += entries;
   thread->uncharged_bytes = 0;
-  thread->uncharged_entries = 0;
+  thread->uncharged_entries.Set(0);
   return charged >= changing_.memtable_size.load(std::memory_order_relaxed) || counted >= options_.memtable_max_entries;
 }
 

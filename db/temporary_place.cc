@@ -85,9 +85,29 @@ Status TemporaryPlace::Remove() {
   return status.ok() ? RemoveDir(path_) : status;
 }
 
-// Files of others stay in the directory. A removal that was interrupted may leave an empty lock file without a database.
-Status TemporaryPlace::RemoveOld(const std::string& old) const {
+namespace {
+
+// Moves what is not of the database from its old directory to the new one. What has a name of the new directory's files stays.
+// The marks go last, so an interrupted call is repeated.
+Status MoveFilesOfOthers(const std::string& old, const std::string& target) {
+  std::vector<std::string> names;
+  Status status = ListDir(old, &names);
+  for (const std::string& name : names) {
+    if (!status.ok()) return status;
+    if (name == kMark + 1 || name == "LOCK" || IsThere(target + "/" + name)) continue;
+    std::error_code error;
+    fs::rename(old + "/" + name, target + "/" + name, error);
+    if (error) status = Status::IOError("cannot move " + old + "/" + name + " back to " + target + ": " + error.message());
+  }
+  return status.ok() && !names.empty() ? SyncDir(target) : status;
+}
+
+}  // namespace
+
+// A removal that was interrupted may leave an empty lock file without a database.
+Status TemporaryPlace::RemoveOld(const std::string& old, const std::string& target) const {
   Status status = destroy_(old);
+  if (status.ok() && IsThere(old)) status = MoveFilesOfOthers(old, target);
   std::error_code error;
   std::vector<std::string> names;
   if (status.ok() && ListDir(old, &names).ok() && names == std::vector<std::string>{kMark + 1, "LOCK"} &&
@@ -127,7 +147,7 @@ Status TemporaryPlace::FinishReplacement(const std::string& target) {
   std::error_code error;
   if (IsThere(target)) {
     if (IsThere(path_) || (!is_empty && !Says(target, path_))) return Status::OK();
-    Status status = RemoveOld(old);
+    Status status = RemoveOld(old, target);
     if (status.ok()) Finish(target);
     return status;
   }

@@ -9,7 +9,8 @@
 //
 // A restore replaces a database. The old database is renamed to <target>.old before step 3, and removed after step 3. Before the
 // rename it gets a file COPYING with the path <target>.old: only at this path is it recognized as moved by a restore. Step 4
-// follows the removal. Until then COPYING in the target contains <target>.tmp, and only then is <target>.old removed.
+// follows the removal. Until then COPYING in the target contains <target>.tmp, and only then is <target>.old removed. Files of
+// others in the old directory are moved to the target before that.
 #pragma once
 
 #include <functional>
@@ -52,7 +53,7 @@ class TemporaryPlace {
 
  private:
   bool IsOurs() const;
-  Status RemoveOld(const std::string& old) const;
+  Status RemoveOld(const std::string& old, const std::string& target) const;
 
   const std::string path_;
   const Destroy destroy_;

@@ -203,7 +203,8 @@ class RedisEngine final : public Engine {
   ~RedisEngine() override {
     server_.reset();
     std::error_code ignored;
-    fs::remove_all(fs::path(socket_).parent_path(), ignored);
+    fs::remove(socket_, ignored);
+    if (fs::path(log_).parent_path() != fs::path(socket_).parent_path()) fs::remove(fs::path(socket_).parent_path(), ignored);
   }
 
   // Waits until the server answers.
@@ -298,10 +299,11 @@ class RedisDriver final : public Driver {
 
   std::string Version() const override { return version_ + " (" + server_ + ")"; }
   std::string Settings() const override {
-    return "a server process on a unix socket; appendonly, without RDB snapshots; --batch_size: MULTI … EXEC as one pipeline; "
-           "the server's CPU time is not counted";
+    return std::string("a server process on a unix socket; ") + (IsRedis() ? "appendonly, without RDB snapshots; " : "") +
+           "--batch_size: MULTI … EXEC as one pipeline; the server's CPU time is not counted";
   }
   std::string Durability(bool sync) const override {
+    if (!IsRedis()) return std::string("what ") + server_ + " promises with appendfsync " + (sync ? "always" : "everysec");
     return sync ? "power failure: the append-only file is synced before a write is acknowledged (on tmpfs that costs a system "
                   "call only)"
                 : "the process's end; a power failure loses up to a second (appendfsync everysec)";
@@ -311,9 +313,13 @@ class RedisDriver final : public Driver {
     Status status = exists ? Find(path) : Create(path);
     if (!status.ok()) return status;
     // The path of a socket has at most 107 bytes.
-    std::string directory = (fs::temp_directory_path() / "braiddb-redis-XXXXXX").string();
-    if (mkdtemp(directory.data()) == nullptr)
-      return Status::IOError("cannot make a directory in " + fs::temp_directory_path().string());
+    constexpr size_t kMostSocket = 107;
+    std::string directory = path;
+    if (path.size() + sizeof("/socket") > kMostSocket + 1) {
+      directory = (fs::temp_directory_path() / "braiddb-redis-XXXXXX").string();
+      if (mkdtemp(directory.data()) == nullptr)
+        return Status::IOError("cannot make a directory in " + fs::temp_directory_path().string());
+    }
     const std::string socket = directory + "/socket";
     const std::string log = path + "/server.log";
     std::unique_ptr<ServerProcess> server;
@@ -321,7 +327,7 @@ class RedisDriver final : public Driver {
                                    "--appendonly", "yes", "--appendfsync", "everysec", "--daemonize", "no"},
                                   log, &server);
     if (!status.ok()) {
-      fs::remove_all(directory);
+      if (directory != path) fs::remove_all(directory);
       return status;
     }
     auto made = std::make_unique<RedisEngine>(api_, std::move(server), socket, log);
@@ -339,6 +345,7 @@ class RedisDriver final : public Driver {
   }
 
  private:
+  bool IsRedis() const { return version_.starts_with("Redis"); }
   static Status Find(const std::string& path) {
     std::error_code error;
     return fs::exists(path + "/" + kMark, error) ? Status::OK()

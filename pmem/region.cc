@@ -77,6 +77,10 @@ Status PoolStatus(int error, std::string_view action, const std::string& path) {
     return Status::Corruption("cannot " + std::string(action) + " " + path + ": " + pmemobj_errormsg() +
                               "; a part is damaged or not of this region, restore the region's files from a backup");
   }
+  if (error == ENOENT) {  // the parts were there a moment ago; without file descriptors PMDK gives this errno, too
+    return Status::IOError("cannot " + std::string(action) + " " + path + ": " + strerror(error) +
+                           "; a part has been removed, or the process has too few file descriptors (ulimit -n)");
+  }
   return posix::ErrnoStatus(error, action, path);
 }
 

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "braiddb/event_listener.h"
 #include "braiddb/options_file.h"
 #include "db/temporary_place.h"
 #include "tests/support/db_test_util.h"
@@ -271,10 +272,50 @@ TEST_F(BackupTest, ARestoreKeepsFilesOfOthersAndTakesNothingAwayThatItCannotRepl
   std::ofstream(Sub("copy") + "/notes.txt") << "not ours";
   ASSERT_OK(engine->RestoreBackup(1, options_, Sub("copy") + "/"));
   EXPECT_TRUE(HoldsExactly(OpenCopy().get(), expected_));
-  EXPECT_TRUE(std::filesystem::exists(Sub("copy.old") + "/notes.txt"));
-  EXPECT_TRUE(engine->RestoreBackup(1, options_, Sub("copy")).IsInvalidArgument());  // that is in the way now
+  EXPECT_TRUE(std::filesystem::exists(Sub("copy") + "/notes.txt"));
+  EXPECT_FALSE(std::filesystem::exists(Sub("copy.old")));
+  std::filesystem::create_directories(Sub("copy") + "/a/b");
+  ASSERT_OK(engine->RestoreBackup(1, options_, Sub("copy")));
   EXPECT_TRUE(HoldsExactly(OpenCopy().get(), expected_));
+  EXPECT_TRUE(std::filesystem::exists(Sub("copy") + "/notes.txt"));
+  EXPECT_TRUE(std::filesystem::exists(Sub("copy") + "/a/b"));
+  EXPECT_FALSE(std::filesystem::exists(Sub("copy.old")));
   EXPECT_FALSE(std::filesystem::exists(Sub("copy.tmp")));
+  // A file with that name is somebody's.
+  std::ofstream(Sub("copy.old")) << "not ours";
+  EXPECT_TRUE(engine->RestoreBackup(1, options_, Sub("copy")).IsInvalidArgument());
+  EXPECT_TRUE(HoldsExactly(OpenCopy().get(), expected_));
+}
+
+TEST_F(BackupTest, ARestoreDoesNotMoveItsOwnBackups) {
+  std::unique_ptr<BackupEngine> engine;
+  ASSERT_OK(CreateCheckpoint(db_.get(), Sub("copy")));
+  ASSERT_OK(BackupEngine::Open(Sub("copy") + "/backups", &engine));
+  ASSERT_OK(engine->CreateBackup(db_.get()));
+  EXPECT_TRUE(engine->RestoreBackup(1, options_, Sub("copy")).IsInvalidArgument());
+  EXPECT_OK(engine->VerifyBackup(1));
+  EXPECT_TRUE(HoldsExactly(OpenCopy().get(), expected_));
+}
+
+// Listeners belong to the database that is copied, and to opens of the user.
+TEST_F(BackupTest, ListenersHearNothingOfCopiesThatAreMade) {
+  struct Counter : EventListener {
+    void OnFlushCompleted(DB* db, const FlushJobInfo&) override { foreign += db->GetName() != path; }
+    std::atomic<int> foreign{0};
+    std::string path;
+  };
+  const auto counter = std::make_shared<Counter>();
+  counter->path = Sub("heard");
+  options_.listeners = {counter};
+  std::unique_ptr<DB> heard;
+  ASSERT_OK(DB::Open(options_, Sub("heard"), &heard));
+  for (int i = 0; i < 2000; ++i) ASSERT_OK(heard->Put({}, NumberedKey(i), PatternedValue(i, 500)));
+  ASSERT_OK(CreateCheckpoint(heard.get(), Sub("copy")));
+  const auto engine = OpenEngine();
+  ASSERT_OK(engine->CreateBackup(heard.get()));
+  ASSERT_OK(engine->RestoreBackup(1, options_, Sub("restored")));
+  ASSERT_OK(heard->Close());
+  EXPECT_EQ(counter->foreign, 0);
 }
 
 TEST_F(BackupTest, RestoreRefusesWhatCannotWork) {
@@ -299,10 +340,17 @@ TEST_F(BackupTest, ADamagedBackupIsKnownAsThat) {
   engine = OpenEngine();
   ASSERT_EQ(engine->GetBackupInfo().size(), 1u);
   EXPECT_EQ(engine->GetDamagedBackups(), std::vector<uint32_t>{1});
+  ASSERT_OK(engine->CreateBackup(db_.get()));  // 3
+  engine.reset();
+  std::filesystem::resize_file(Sub("backups") + "/3.backup", 200);
+  engine = OpenEngine();
+  uint32_t id = 0;
+  ASSERT_OK(engine->CreateBackup(db_.get(), {}, &id));
+  EXPECT_EQ(id, 4u) << "the damaged ones are older";
   EXPECT_TRUE(engine->VerifyBackup(1).IsCorruption());
   EXPECT_TRUE(engine->RestoreBackup(1, options_, Sub("copy")).IsCorruption());
   ASSERT_OK(engine->DeleteBackup(1));
-  EXPECT_TRUE(engine->GetDamagedBackups().empty());
+  EXPECT_EQ(engine->GetDamagedBackups(), std::vector<uint32_t>{3});
   EXPECT_TRUE(engine->VerifyBackup(1).IsNotFound());
   EXPECT_FALSE(std::filesystem::exists(Sub("backups") + "/1.backup"));
 }
@@ -439,6 +487,33 @@ TEST_F(BackupTest, FilesOfAnotherOrderAndWhoWrites) {
   expected_["z"] = "1";
   EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
   EXPECT_FALSE(std::filesystem::exists(Sub("file")));
+  // A range of one order is none of another.
+  ASSERT_OK(SortedFileWriter::Create(Sub("ranges"), ReverseBytewiseComparator(), &writer));
+  ASSERT_OK(writer->DeleteRange("z", "y"));
+  ASSERT_OK(writer->Finish());
+  EXPECT_TRUE(IngestExternalFiles(db_.get(), {Sub("ranges")}, options).IsInvalidArgument());
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+}
+
+// Two databases may have families with the same id.
+TEST_F(BackupTest, NothingIsIngestedIntoAFamilyOfAnotherDatabase) {
+  std::unique_ptr<DB> other;
+  ASSERT_OK(DB::Open(options_, Sub("other"), &other));
+  std::unique_ptr<ColumnFamilyHandle> ours, theirs;
+  ASSERT_OK(db_->CreateColumnFamily({}, "ours", &ours));
+  ASSERT_OK(other->CreateColumnFamily({}, "theirs", &theirs));
+  ASSERT_EQ(ours->GetID(), theirs->GetID());
+  std::unique_ptr<SortedFileWriter> writer;
+  ASSERT_OK(SortedFileWriter::Create(Sub("file"), BytewiseComparator(), &writer));
+  ASSERT_OK(writer->Put("key", "value"));
+  ASSERT_OK(writer->Finish());
+  IngestOptions options;
+  options.family = theirs.get();
+  EXPECT_TRUE(IngestExternalFiles(db_.get(), {Sub("file")}, options).IsInvalidArgument());
+  EXPECT_OK(IngestExternalFiles(other.get(), {Sub("file")}, options));
+  std::string value;
+  EXPECT_TRUE(db_->Get({}, ours.get(), "key", &value).IsNotFound());
+  EXPECT_OK(other->Get({}, theirs.get(), "key", &value));
 }
 
 TEST_F(BackupTest, WhatIsNoFileIsNoSortedFile) {

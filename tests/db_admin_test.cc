@@ -108,6 +108,15 @@ TEST_P(DbTest, StatisticsCountWhatHappened) {
   EXPECT_EQ(after.gets - before.gets, 2u);
   EXPECT_EQ(after.gets_found - before.gets_found, 1u);
   EXPECT_LE(after.lookup_cache_hits - before.lookup_cache_hits, 1u);
+  // A get of a key that a deleted range hides searches twice, and is one get that finds nothing.
+  ASSERT_OK(db_->DeleteRange({}, db_->DefaultColumnFamily(), "b", "c"));
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(GetOrText(db_.get(), "b"), "<not found>");
+  const Statistics hidden = db_->GetStatistics();
+  EXPECT_EQ(hidden.gets - after.gets, 10u);
+  EXPECT_EQ(hidden.gets_found, after.gets_found);
+  const uint64_t keys = IntProperty(db_.get(), "braiddb.estimate-num-keys");
+  for (int i = 0; i < 3; ++i) ASSERT_OK(db_->Put({}, "more" + std::to_string(i), "1"));
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.estimate-num-keys"), keys + 3) << "every entry is counted at once";
   EXPECT_GT(after.rotations, before.rotations);
   EXPECT_GT(after.flushes, before.flushes);
   EXPECT_GT(after.checkpoints, before.checkpoints);

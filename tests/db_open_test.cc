@@ -1,19 +1,23 @@
 // Opening, locking, closing and destroying databases, and what an open refuses.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/leave_child.h"
 
 namespace braiddb::test {
 namespace {
@@ -35,6 +39,70 @@ TEST_F(DbOpenTest, MissingDatabaseIsAnErrorUnlessItMayBeCreated) {
   ASSERT_OK(Open(options, &db));
   EXPECT_NE(db, nullptr);
   EXPECT_EQ(db->GetName(), path_);
+}
+
+// Programs take NotFound for "there is no database yet".
+TEST_F(DbOpenTest, TooFewFileDescriptorsAreNoMissingDatabase) {
+  for (const uint32_t regions : {1u, 3u}) {
+    const std::string path = path_ + std::to_string(regions);
+    { ASSERT_NE(OpenOrFail(TinyOptions(regions), path), nullptr); }
+    // At first no file can be opened, at last all.
+    EXPECT_EQ(RunInChild([&] {
+                std::unique_ptr<DB> db;
+                for (rlim_t limit = 3; limit < 100; ++limit) {
+                  const rlimit few{limit, 100};
+                  if (setrlimit(RLIMIT_NOFILE, &few) != 0) return 1;
+                  const Status status = DB::Open(TinyOptions(regions), path, &db);
+                  if (status.ok()) return 0;
+                  if (status.IsNotFound() || status.IsCorruption()) {
+                    std::fprintf(stderr, "%llu: %s\n", static_cast<unsigned long long>(limit), status.ToString().c_str());
+                    return 2;
+                  }
+                }
+                return 3;
+              }),
+              0);
+  }
+}
+
+// An options file may say so.
+TEST_F(DbOpenTest, AnyNumberOfRecoveryThreadsOpens) {
+  Options options = TinyOptions();
+  options.recovery_threads = UINT32_MAX;
+  EXPECT_EQ(RunInChild([&] {
+              std::unique_ptr<DB> db;
+              if (!Open(options, &db).ok()) return 1;
+              for (int i = 0; i < 1000; ++i) {
+                if (!db->Put({}, NumberedKey(i), "value").ok()) return 2;
+              }
+              LeaveChild(0);
+            }),
+            0);
+  std::unique_ptr<DB> db;
+  ASSERT_OK(Open(options, &db));
+  EXPECT_EQ(GetOrText(db.get(), NumberedKey(999)), "value");
+}
+
+// Each of them may take the directory away from the others.
+TEST_F(DbOpenTest, CreationsAndRemovalsAtOnce) {
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 3; ++thread) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 40 / kSlowdown; ++round) {
+        std::unique_ptr<DB> db;
+        for (const Status& status : {Open(TinyOptions(), &db), DB::Destroy({}, path_)}) {
+          if (status.ok() || status.IsBusy() || status.IsInvalidArgument()) continue;
+          ADD_FAILURE() << status.ToString();
+          ++failures;
+        }
+        db.reset();
+        (void)DB::Destroy({}, path_);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
 }
 
 TEST_F(DbOpenTest, ExistingDatabaseIsAnErrorIfAskedFor) {

@@ -4,6 +4,7 @@ usage: resp_server_test.py PROGRAM
 """
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -130,7 +131,12 @@ class RespServerTest(unittest.TestCase):
         self.assertIn(b"resp_server", call("INFO"))
         self.assertEqual(call("CONFIG", "SET", "appendfsync", "always"), "OK")
         self.assertEqual(call("CONFIG", "GET", "appendfsync"), [b"appendfsync", b"always"])
-        self.assertEqual(call("CONFIG", "GET", "save"), [])
+        self.assertEqual(call("CONFIG", "GET", "save"), [b"save", b""])
+        self.assertEqual(call("CONFIG", "GET", "none"), [])
+        self.assertIsInstance(call("CONFIG", "SET", "appendfsync", "odd"), Error)
+        self.assertEqual(call("CONFIG", "GET", "appendfsync"), [b"appendfsync", b"always"])
+        self.assertEqual(call("SET", "twice", "1"), "OK")
+        self.assertEqual(call("DEL", "twice", "twice"), 1)
         self.assertEqual(call("SELECT", "0"), "OK")
         self.assertEqual(call("BGREWRITEAOF"), "OK")
         for words in [("NONE",), ("GET",), ("SET", "a", "b", "NX"), ("MSET", "a"), ("SELECT", "1"), ("EXEC",), ("DISCARD",)]:
@@ -170,13 +176,15 @@ class RespServerTest(unittest.TestCase):
 
     def test_transactions(self):
         call = self.client.call
+        self.assertEqual(call("SET", "b", "before"), "OK")
         self.assertEqual(call("MULTI"), "OK")
-        for words in [("SET", "a", "1"), ("MSET", "b", "2", "c", "3"), ("DEL", "a", "b")]:
+        self.assertIn("nested", call("MULTI"))
+        for words in [("SET", "a", "1"), ("MSET", "b", "2", "c", "3"), ("DEL", "none", "b")]:
             self.assertEqual(call(*words), "QUEUED")
         with Client(self.server) as other:
             self.assertIsNone(other.call("GET", "c"))
-        self.assertEqual(call("EXEC"), ["OK", "OK", 2])
-        self.assertEqual(call("MGET", "a", "b", "c"), [None, None, b"3"])
+        self.assertEqual(call("EXEC"), ["OK", "OK", 1])
+        self.assertEqual(call("MGET", "a", "b", "c"), [b"1", None, b"3"])
         self.assertEqual(call("MULTI"), "OK")
         self.assertEqual(call("SET", "d", "4"), "QUEUED")
         self.assertIsInstance(call("GET", "d"), Error)
@@ -195,6 +203,34 @@ class RespServerTest(unittest.TestCase):
                 self.assertEqual(self.client.call("GET", "%d/%d" % (round_number, i)), str(i).encode())
         self.client.socket.sendall(Client.encode("SHUTDOWN"))
         self.assertEqual(self.server.process.wait(120), 0)
+
+    def test_it_recovers_from_too_many_clients(self):
+        self.client.close()
+        self.assertEqual(self.server.end(), 0)
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, before[1]))
+        try:
+            self.server = Server(self.directory.name)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        clients = []
+        for _ in range(100):
+            clients.append(socket.socket(socket.AF_UNIX))
+            clients[-1].connect(self.server.socket)
+        time.sleep(0.2)
+        for client in clients:
+            client.close()
+        self.client = Client(self.server)
+        self.assertEqual(self.client.call("PING"), "PONG")
+        clients = [socket.socket(socket.AF_UNIX) for _ in range(100)]
+        for client in clients:
+            client.connect(self.server.socket)
+        self.client.close()
+        self.assertEqual(self.server.end(), 0)  # and while they are there
+        for client in clients:
+            client.close()
+        self.server = Server(self.directory.name)
+        self.client = Client(self.server)
 
     def test_clients_at_once(self):
         failures = []

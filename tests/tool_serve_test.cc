@@ -173,10 +173,11 @@ TEST_F(ServeTest, KeysAreBrowsed) {
   const json ranges = AskJson(service, "/api/ranges.json")["families"];
   EXPECT_EQ(ranges[0]["first"], "%00<b>%FF");
   EXPECT_EQ(ranges[0]["last"], NumberedKey(299));
-  EXPECT_EQ(ranges[1], json({{"name", "other %FF"}, {"first", "there"}, {"last", "there"}}));
+  EXPECT_EQ(ranges[1], json({{"name", "other %FF"}, {"first", "there"}, {"last", "there"}, {"is_known", true}}));
 
   const std::string prefix = NumberedKey(7);
   EXPECT_EQ(AskJson(service, "/api/keys.json?prefix=" + prefix)["keys"][0]["key"], prefix);
+  EXPECT_EQ(AskJson(service, "/api/keys.json?from=!&prefix=" + prefix)["keys"][0]["key"], prefix);
   EXPECT_EQ(AskJson(service, "/api/keys.json?prefix=nothing")["keys"].size(), 0u);
   EXPECT_EQ(AskJson(service, "/api/keys.json?family=other+%25FF")["keys"][0]["key"], "there");
   EXPECT_EQ(AskJson(service, "/api/keys.json?limit=9999999")["keys"].size(), 200u);

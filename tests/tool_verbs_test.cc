@@ -94,6 +94,9 @@ TEST_F(VerbTest, WrongArgumentsAreRefused) {
                             "create-family --comparator odd @ f",
                             "delete --begin b --end a @",
                             "scan --limit x @",
+                            "scan --limit -1 @",
+                            "scan --limit -18446744073709551615 @",
+                            "log --since -1 @",
                             "destroy @"}) {
     std::string arguments = wrong;
     arguments.replace(arguments.find('@'), 1, path_);

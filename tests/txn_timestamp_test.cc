@@ -76,6 +76,48 @@ TEST_F(TimestampTest, AReadSeesTheNewestVersionUpToItsTimestamp) {
   }
 }
 
+// A batch is its updates in order: a range sees the updates of the batch before it.
+TEST_F(TimestampTest, ARangeInABatchSeesTheUpdatesBeforeIt) {
+  for (const bool in_a_batch : {false, true}) {
+    SCOPED_TRACE(in_a_batch);
+    const std::string k = in_a_batch ? "batch/" : "calls/";
+    const auto key = [&](const char* name) { return k + name; };
+    Put(key("deleted"), 3, "old");
+    Put(key("old"), 3, "old");
+    Put(key("replaced"), 3, "old");
+    const std::string end = k.substr(0, k.size() - 1) + "0";
+    if (in_a_batch) {
+      WriteBatch batch;
+      batch.DeleteAt(Default(), key("deleted"), Ts(5));
+      batch.PutAt(Default(), key("both"), Ts(4), "own");
+      batch.DeleteAt(Default(), key("both"), Ts(5));
+      batch.PutAt(Default(), key("own"), Ts(6), "own");
+      batch.PutAt(Default(), key("later"), Ts(11), "own");
+      batch.DeleteAt(Default(), key("replaced"), Ts(2));
+      batch.DeleteRangeAt(Default(), k, end, Ts(10));
+      batch.PutAt(Default(), key("own"), Ts(10), "again");
+      ASSERT_OK(db_->Write({}, batch));
+    } else {
+      Delete(key("deleted"), 5);
+      Put(key("both"), 4, "own");
+      Delete(key("both"), 5);
+      Put(key("own"), 6, "own");
+      Put(key("later"), 11, "own");
+      Delete(key("replaced"), 2);
+      ASSERT_OK(db_->DeleteRangeAt({}, Default(), k, end, Ts(10)));
+      Put(key("own"), 10, "again");
+    }
+    for (const char* name : {"deleted", "both", "old"}) Put(key(name), 7, "back-dated");
+    EXPECT_EQ(Get(key("deleted"), 10), "back-dated@7") << "it had no value at 10";
+    EXPECT_EQ(Get(key("both"), 10), "back-dated@7");
+    EXPECT_EQ(Get(key("old"), 10), kGone);
+    EXPECT_EQ(Get(key("replaced"), 10), kGone);
+    EXPECT_EQ(Get(key("own"), 9), "own@6");
+    EXPECT_EQ(Get(key("own"), 10), "again@10");
+    EXPECT_EQ(Get(key("later"), 20), "own@11");
+  }
+}
+
 TEST_F(TimestampTest, AVersionReplacesTheOneOfItsTimestamp) {
   Put("key", 10, "first");
   Put("key", 10, "second");

@@ -63,6 +63,18 @@ TEST_F(TtlTest, AKeyGoesWhenItsTimeIsOverAndItIsCompacted) {
   EXPECT_EQ(IntProperty(db_.get(), "braiddb.pm-bytes-live"), 0u);
 }
 
+TEST_F(TtlTest, AHandleOfAnotherDatabaseChangesNoTime) {
+  std::unique_ptr<DB> other;
+  ASSERT_OK(DB::Open(TinyOptions(1), directory_.File("other"), &other));
+  ASSERT_OK(db_->Put({}, "key", "1"));
+  db_->SetTtl(other->DefaultColumnFamily(), 1);
+  db_->SetTtl(nullptr, 1);
+  now_ += 60;
+  ASSERT_OK(db_->Flush());
+  ASSERT_OK(Compact());
+  EXPECT_EQ(Get("key"), "1");
+}
+
 TEST_F(TtlTest, AWriteBeginsItsTimeAnew) {
   ASSERT_OK(db_->Put({}, "key", "1"));
   ASSERT_OK(Compact());

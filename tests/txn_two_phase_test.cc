@@ -122,6 +122,35 @@ class TwoPhaseTest : public testing::Test {
 
 // ---- States
 
+// What a rollback to a save point takes back uses no families.
+TEST_F(TwoPhaseTest, ARollbackToASavePointReleasesFamilies) {
+  OpenFamilies();
+  ColumnFamilyHandle* const a = handles_[1].get();
+  ColumnFamilyHandle* const b = handles_[2].get();
+  auto transaction = BeginNamed("x");
+  ASSERT_OK(transaction->Put("key", "value"));
+  transaction->SetSavePoint();
+  ASSERT_OK(transaction->Put(a, "key", "value"));
+  ASSERT_OK(transaction->Put(b, "key", "value"));
+  ASSERT_OK(transaction->RollbackToSavePoint());
+  ASSERT_OK(db_->DropColumnFamily(a));
+  EXPECT_CODE(transaction->Put(a, "key", "value"), kInvalidArgument);
+  ASSERT_OK(transaction->Prepare());
+  EXPECT_OK(db_->DropColumnFamily(b)) << "the transaction has no update of it";
+  ASSERT_OK(transaction->Commit());
+  EXPECT_EQ(Get("key"), "value");
+}
+
+TEST_F(TwoPhaseTest, AFamilyThatIsDroppedTakesNoMoreUpdates) {
+  OpenFamilies();
+  ColumnFamilyHandle* const a = handles_[1].get();
+  std::unique_ptr<Transaction> transaction = Begin();
+  ASSERT_OK(transaction->Put(a, "key", "value"));
+  ASSERT_OK(db_->DropColumnFamily(a));
+  EXPECT_CODE(transaction->Put(a, "other", "value"), kInvalidArgument);
+  ASSERT_OK(transaction->Rollback());
+}
+
 TEST_F(TwoPhaseTest, NobodySeesAPreparedTransactionUntilItIsCommitted) {
   auto transaction = BeginNamed("x");
   EXPECT_EQ(transaction->GetState(), TransactionState::kStarted);

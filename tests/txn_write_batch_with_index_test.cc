@@ -113,6 +113,19 @@ TEST_F(WriteBatchWithIndexTest, RebuildTakesAnotherBatchsUpdates) {
   EXPECT_TRUE(batch.RollbackToSavePoint().IsNotFound());
 }
 
+// The class has no updates at timestamps. Those behind them must not vanish.
+TEST_F(WriteBatchWithIndexTest, RebuildRefusesUpdatesAtTimestamps) {
+  WriteBatch other;
+  other.PutAt(nullptr, "key", std::string(8, '\0'), "value");
+  other.Put("plain", "value");
+  WriteBatchWithIndex batch;
+  batch.Put("before", "value");
+  EXPECT_FALSE(batch.Rebuild(other).ok());
+  std::string value;
+  EXPECT_OK(batch.GetFromBatch("before", &value));
+  EXPECT_TRUE(batch.GetFromBatch("plain", &value).IsNotFound());
+}
+
 TEST_F(WriteBatchWithIndexTest, IteratorsShowTheModelInBothDirections) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(seed);

@@ -21,6 +21,23 @@ CommandLine::CommandLine(std::string usage, std::vector<std::string> positional,
       "key order, if the database does not record it: bytewise or reverse-bytewise");
 }
 
+void ParseOptions(const Arguments& arguments, const po::options_description& options,
+                  const po::positional_options_description& places, po::variables_map* map) {
+  const po::parsed_options parsed = po::command_line_parser(arguments).options(options).positional(places).run();
+  for (const auto& option : parsed.options) {
+    const po::option_description* const known = options.find_nothrow(option.string_key, false);
+    if (known == nullptr || option.value.empty() || !option.value[0].starts_with('-')) continue;
+    const po::value_semantic* const semantic = known->semantic().get();
+    if (dynamic_cast<const po::typed_value<uint64_t>*>(semantic) == nullptr &&
+        dynamic_cast<const po::typed_value<uint32_t>*>(semantic) == nullptr) {
+      continue;
+    }
+    throw po::error("the argument ('" + option.value[0] + "') for option '--" + option.string_key + "' is negative");
+  }
+  po::store(parsed, *map);
+  po::notify(*map);
+}
+
 bool CommandLine::Fail(const std::string& why, int* exit_code) const {
   std::fprintf(stderr, "braiddb: %s\nusage: %s\n", why.c_str(), usage_.c_str());
   *exit_code = kCannotLook;
@@ -40,8 +57,7 @@ bool CommandLine::Parse(const Arguments& arguments, int* exit_code) {
   places.add("positional", -1);
   po::variables_map map;
   try {
-    po::store(po::command_line_parser(arguments).options(all).positional(places).run(), map);
-    po::notify(map);
+    ParseOptions(arguments, all, places, &map);
   } catch (const po::error& error) {
     return Fail(error.what(), exit_code);
   }

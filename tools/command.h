@@ -39,6 +39,12 @@ int RunTop(const Arguments& arguments);
 
 // ---- Parsing
 
+// Parses options into `map`, and calls their notifiers. Throws boost::program_options::error, also for a negative number where
+// the option is unsigned: boost would convert it to a large one.
+void ParseOptions(const Arguments& arguments, const boost::program_options::options_description& options,
+                  const boost::program_options::positional_options_description& places,
+                  boost::program_options::variables_map* map);
+
 // Parses options, and one positional argument for each of `positional`. If the subcommand must not run, prints the help or an
 // error and sets *exit_code.
 class CommandLine {

@@ -40,16 +40,6 @@ struct CopyArguments {
   }
 };
 
-// Whether `path` is the directory `outer` or lies in it. `path` may be missing.
-bool LiesIn(const std::string& path, const std::string& outer) {
-  std::error_code error;
-  for (fs::path at = fs::weakly_canonical(fs::absolute(path, error), error); !at.empty(); at = at.parent_path()) {
-    if (fs::equivalent(at, outer, error)) return true;
-    if (at == at.parent_path()) break;
-  }
-  return false;
-}
-
 Style StyleOf(bool as_json) { return {as_json ? OutputForm::kJson : OutputForm::kRaw, ByteForm::kRaw}; }
 
 int MakeBackup(const CopyArguments& arguments, const std::string& database, const std::string& directory,

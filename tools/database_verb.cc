@@ -68,8 +68,7 @@ class VerbParser {
     all.add(options_).add_options()("positional", po::value(&arguments->positional_));
     places.add("positional", -1);
     try {
-      po::store(po::command_line_parser(given).options(all).positional(places).run(), arguments->map_);
-      po::notify(arguments->map_);
+      ParseOptions(given, all, places, &arguments->map_);
     } catch (const po::error& error) {
       return Fail(error.what(), exit_code);
     }

@@ -76,8 +76,9 @@ class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
     options_.ttl_seconds = ttl_seconds;
     for (const auto& [id, clock] : clocks_) clock->SetTtl(ttl_seconds);
   }
-  // A family of another database has no clock.
+  // Ignores a null handle and a handle of another database.
   void SetTtl(ColumnFamilyHandle* family, int32_t ttl_seconds) override {
+    if (!families()->Check(family).ok()) return;
     const std::lock_guard lock(mutex_);
     const auto clock = clocks_.find(family->GetID());
     if (clock != clocks_.end()) clock->second->SetTtl(ttl_seconds);

@@ -1,5 +1,6 @@
 #include "txn/timestamped_batch.h"
 
+#include <optional>
 #include <utility>
 
 #include "db/timestamped_entry.h"
@@ -38,19 +39,21 @@ Status StoredBatch::DeleteRangeCF(uint32_t family, Slice begin, Slice end) {
   return CheckPlain(family);
 }
 
-void StoredBatch::AddVersion(uint32_t family, Slice key, Slice timestamp, Slice value, VersionKind kind) {
+void StoredBatch::AddVersion(const TimestampedFamily& found, uint32_t family, Slice key, Slice timestamp, Slice value,
+                             VersionKind kind) {
   std::string stored_key = StoredKey(key, timestamp);
   stored_.PutCF(family, stored_key, StoredValue(value, kind));
-  if (!deleted_.empty()) deleted_.erase({family, std::move(stored_key)});
+  if (!deletes_range_) return;
+  Versions& own = own_.try_emplace(family, ByStoredKey{&found.comparator()}).first->second;
+  own.insert_or_assign(std::move(stored_key), kind);
 }
 
 Status StoredBatch::PutAtCF(uint32_t family, Slice key, Slice timestamp, Slice value) {
   if (IsSkipped(family)) return Status::OK();
   std::shared_ptr<TimestampedFamily> found;
-  if (Status status = Find(family, timestamp, &found); !status.ok()) return status;
-  AddVersion(family, key, timestamp, value, VersionKind::kPut);
-  if (deletes_range_) puts_.push_back({family, std::string(key), std::string(timestamp)});
-  return Status::OK();
+  Status status = Find(family, timestamp, &found);
+  if (status.ok()) AddVersion(*found, family, key, timestamp, value, VersionKind::kPut);
+  return status;
 }
 
 Status StoredBatch::DeleteAtCF(uint32_t family, Slice key, Slice timestamp) {
@@ -65,13 +68,8 @@ Status StoredBatch::AddDeletion(uint32_t family, Slice key, Slice timestamp, Ver
   if (IsSkipped(family)) return Status::OK();
   std::shared_ptr<TimestampedFamily> found;
   Status status = Find(family, timestamp, &found);
-  if (status.ok()) AddVersion(family, key, timestamp, Slice(), kind);
+  if (status.ok()) AddVersion(*found, family, key, timestamp, Slice(), kind);
   return status;
-}
-
-void StoredBatch::AddRangeDeletion(uint32_t family, Slice key, Slice timestamp) {
-  const auto [place, is_new] = deleted_.emplace(family, StoredKey(key, timestamp));
-  if (is_new) stored_.PutCF(family, place->second, StoredValue(Slice(), VersionKind::kDelete));
 }
 
 Status StoredBatch::DeleteRangeAtCF(uint32_t family, Slice begin, Slice end, Slice timestamp) {
@@ -82,21 +80,39 @@ Status StoredBatch::DeleteRangeAtCF(uint32_t family, Slice begin, Slice end, Sli
   return IsSkipped(family) ? Status::OK() : status;  // the family may have been dropped meanwhile
 }
 
+// A key is deleted if the newest of its versions up to the timestamp is a put: of those in the database and of the batch's own,
+// and of two with one timestamp the batch's. A key of which the database has no value is judged by the batch's versions alone.
 Status StoredBatch::DeleteExistingRange(const TimestampedFamily& found, uint32_t family, Slice begin, Slice end,
                                         Slice timestamp) {
   const Comparator& comparator = found.comparator();
   const auto compare = [&](Slice a, Slice b) { return comparator.CompareWithoutTimestamp(a, false, b, false); };
+  const auto split = [&](const std::string& stored) { return SplitKey(stored, found.timestamp_size()); };
   const int order = compare(begin, end);
   if (order > 0) return Status::InvalidArgument("end key comes before start key");  // RocksDB's text
   if (order == 0) return Status::OK();
   if (!exists_(family)) return Status::InvalidArgument("column family " + std::to_string(family) + " was dropped");
+  Versions& own = own_.try_emplace(family, ByStoredKey{&comparator}).first->second;
   const auto keys = scan_(found, family, begin, end, timestamp);
-  for (keys->SeekToFirst(); keys->Valid(); keys->Next()) AddRangeDeletion(family, keys->key(), timestamp);
-  for (const Version& put : puts_) {
-    const bool is_in_range = put.family == family && compare(put.key, begin) >= 0 && compare(put.key, end) < 0;
-    if (is_in_range && comparator.CompareTimestamp(put.timestamp, timestamp) <= 0) AddRangeDeletion(family, put.key, timestamp);
+  for (keys->SeekToFirst(); keys->Valid(); keys->Next()) {
+    const auto newest = own.lower_bound(StoredKey(keys->key(), timestamp));  // of one key the newest timestamp comes first
+    if (newest != own.end() && newest->second != VersionKind::kPut) {
+      const SplitKey version = split(newest->first);
+      const bool is_of_key = compare(version.key, keys->key()) == 0;
+      if (is_of_key && comparator.CompareTimestamp(version.timestamp, keys->timestamp()) >= 0) continue;
+    }
+    AddVersion(found, family, keys->key(), timestamp, Slice(), VersionKind::kDelete);
   }
-  return keys->status();
+  if (!keys->status().ok()) return keys->status();
+  std::optional<std::string> judged;  // the key of which a version was met
+  for (auto at = own.lower_bound(StoredKey(begin, timestamp)); at != own.end(); ++at) {
+    const SplitKey version = split(at->first);
+    if (compare(version.key, end) >= 0) break;
+    const bool is_judged = judged.has_value() && compare(version.key, *judged) == 0;
+    if (is_judged || comparator.CompareTimestamp(version.timestamp, timestamp) > 0) continue;
+    judged = std::string(version.key);
+    if (at->second == VersionKind::kPut) AddVersion(found, family, *judged, timestamp, Slice(), VersionKind::kDelete);
+  }
+  return Status::OK();
 }
 
 namespace {

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "braiddb/db.h"
 #include "db/timestamped_entry.h"
@@ -87,11 +86,11 @@ class StoredBatch final : public WriteBatch::Handler {
   Status DeleteRangeAtCF(uint32_t family, Slice begin, Slice end, Slice timestamp) override;
 
  private:
-  struct Version {
-    uint32_t family;
-    std::string key;
-    std::string timestamp;
+  struct ByStoredKey {
+    const Comparator* comparator;
+    bool operator()(const std::string& a, const std::string& b) const { return comparator->Compare(a, b) < 0; }
   };
+  using Versions = std::map<std::string, VersionKind, ByStoredKey>;
 
   // Whether updates of the family are skipped, because it does not exist.
   bool IsSkipped(uint32_t family) const { return skips_missing_ && !exists_(family); }
@@ -99,10 +98,8 @@ class StoredBatch final : public WriteBatch::Handler {
   Status CheckPlain(uint32_t family) const;
   // An error, or the family with timestamps.
   Status Find(uint32_t family, Slice timestamp, std::shared_ptr<TimestampedFamily>* found) const;
-  // As AddVersion, for a deletion by a range. Does nothing if the batch has this deletion already.
-  void AddRangeDeletion(uint32_t family, Slice key, Slice timestamp);
   Status AddDeletion(uint32_t family, Slice key, Slice timestamp, VersionKind kind);
-  void AddVersion(uint32_t family, Slice key, Slice timestamp, Slice value, VersionKind kind);
+  void AddVersion(const TimestampedFamily& found, uint32_t family, Slice key, Slice timestamp, Slice value, VersionKind kind);
   Status DeleteExistingRange(const TimestampedFamily& found, uint32_t family, Slice begin, Slice end, Slice timestamp);
 
   const FindTimestamped& find_;
@@ -111,9 +108,8 @@ class StoredBatch final : public WriteBatch::Handler {
   const bool deletes_range_;
   const bool skips_missing_;
   WriteBatch stored_;
-  std::vector<Version> puts_;  // the earlier puts of the batch that a range may delete; empty if the batch deletes no range
-  // The families and stored keys of deletions by ranges that no later update of the batch has replaced.
-  std::set<std::pair<uint32_t, std::string>> deleted_;
+  // The batch's own versions by family, for deletions of ranges; empty if the batch deletes no range.
+  std::map<uint32_t, Versions> own_;
 };
 
 // The log's history in the form of the user. Removals by the compaction filter are not shown.

@@ -73,9 +73,11 @@ Status TransactionBase::Use(const ColumnFamilyHandle* family) {
   Status status = families_->Check(family);
   if (!status.ok()) return status;
   const uint32_t id = family->GetID();
-  if (id == 0 || used_.contains(id)) return Status::OK();
+  if (id == 0) return Status::OK();
   auto held = families_->Find(id);
   if (held == nullptr) return Status::InvalidArgument("column family '" + family->GetName() + "' was dropped");
+  if (used_.contains(id)) return Status::OK();
+  used_order_.push_back(id);
   used_.emplace(id, std::move(held));
   return Status::OK();
 }
@@ -214,7 +216,7 @@ void TransactionBase::SetSnapshot() {
 void TransactionBase::ClearSnapshot() { snapshot_.reset(); }
 
 void TransactionBase::SetSavePoint() {
-  save_points_.push_back({order_.size(), snapshot_});
+  save_points_.push_back({order_.size(), used_order_.size(), snapshot_});
   try {
     batch_.SetSavePoint();
   } catch (...) {
@@ -228,6 +230,7 @@ Status TransactionBase::RollbackToSavePoint() {
   if (status.ok()) status = BRAIDDB_MUTANT("rollback-keeps-updates") ? batch_.PopSavePoint() : batch_.RollbackToSavePoint();
   if (!status.ok()) return status;
   UnprotectFrom(save_points_.back().position);
+  for (; used_order_.size() > save_points_.back().families; used_order_.pop_back()) used_.erase(used_order_.back());
   snapshot_ = std::move(save_points_.back().snapshot);
   save_points_.pop_back();
   return Status::OK();
@@ -294,6 +297,7 @@ void TransactionBase::BeginAnew() noexcept {
   batch_.Clear();
   save_points_.clear();
   used_.clear();
+  used_order_.clear();
 }
 
 }  // namespace braiddb

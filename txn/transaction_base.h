@@ -100,9 +100,11 @@ class TransactionBase : public Transaction {
   WriteBatchWithIndex batch_;
   ProtectedKeys protected_;
   std::map<uint32_t, std::shared_ptr<ColumnFamilyHandle>> used_;  // without the default family
+  std::vector<uint32_t> used_order_;                              // the ids in used_, in order of their first use
   std::vector<const FamilyKey*> order_;                           // pointers into protected_, in order of protection
   struct SavePoint {
     size_t position;  // index into order_
+    size_t families;  // size of used_order_
     std::shared_ptr<const Snapshot> snapshot;
   };
   std::vector<SavePoint> save_points_;

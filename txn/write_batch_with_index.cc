@@ -92,8 +92,9 @@ WriteBatchWithIndex::Indexes WriteBatchWithIndex::EmptyIndexes() const {
   return empty;
 }
 
+// Adds the updates to the indexes. Fails only for updates that the class does not have, such as those at timestamps.
 // REQUIRES: the updates are well-formed, as made by the methods above or checked by FromData.
-WriteBatchWithIndex::Indexes WriteBatchWithIndex::IndexesOf(Slice data, Indexes empty) {
+Status WriteBatchWithIndex::IndexesOf(Slice data, Indexes* indexes) {
   struct Indexer : WriteBatch::Handler {
     void Put(Slice, Slice) override {}
     void Delete(Slice) override {}
@@ -102,17 +103,16 @@ WriteBatchWithIndex::Indexes WriteBatchWithIndex::IndexesOf(Slice data, Indexes 
     Status DeleteCF(uint32_t family, Slice key) override { return Add(family, key, Found::kDeletion, data); }
     Status MergeCF(uint32_t family, Slice key, Slice operand) override { return Add(family, key, Found::kOperands, operand); }
     Status Add(uint32_t family, Slice key, Found kind, Slice value) {
-      Index& index = indexes.try_emplace(family, Before{BytewiseComparator()}).first->second;
+      Index& index = indexes->try_emplace(family, Before{BytewiseComparator()}).first->second;
       Enter(&index[std::string(key)], kind, {static_cast<size_t>(value.data() - data.data()), value.size()});
       return Status::OK();
     }
-    Indexes indexes;
+    Indexes* indexes;
     Slice data;
   } indexer;
-  indexer.indexes = std::move(empty);
+  indexer.indexes = indexes;
   indexer.data = data;
-  (void)WriteBatch::IterateData(data, &indexer);
-  return std::move(indexer.indexes);
+  return WriteBatch::IterateData(data, &indexer);
 }
 
 void WriteBatchWithIndex::Install(Indexes indexes) noexcept {
@@ -125,10 +125,11 @@ void WriteBatchWithIndex::Install(Indexes indexes) noexcept {
 // counts.
 void WriteBatchWithIndex::SetOrder(uint32_t family, const Comparator* comparator) {
   if (OrderOf(family) == comparator) return;
-  Indexes empty = EmptyIndexes();
-  empty.erase(family);
-  empty.try_emplace(family, Before{comparator});
-  Install(IndexesOf(batch_.Data(), std::move(empty)));
+  Indexes indexes = EmptyIndexes();
+  indexes.erase(family);
+  indexes.try_emplace(family, Before{comparator});
+  (void)IndexesOf(batch_.Data(), &indexes);  // these updates were indexed before
+  Install(std::move(indexes));
 }
 
 void WriteBatchWithIndex::Clear() {
@@ -141,7 +142,11 @@ void WriteBatchWithIndex::SetSavePoint() { batch_.SetSavePoint(); }
 
 Status WriteBatchWithIndex::RollbackToSavePoint() try {
   const bool changes = !batch_.save_points_.empty() && batch_.save_points_.back().count != batch_.Count();
-  if (changes) Install(IndexesOf(Slice(batch_.Data()).substr(0, batch_.save_points_.back().size), EmptyIndexes()));
+  if (changes) {
+    Indexes indexes = EmptyIndexes();
+    (void)IndexesOf(Slice(batch_.Data()).substr(0, batch_.save_points_.back().size), &indexes);  // indexed before
+    Install(std::move(indexes));
+  }
   return batch_.RollbackToSavePoint();
 } catch (const std::bad_alloc&) {
   return NoMemory();
@@ -155,7 +160,10 @@ Status WriteBatchWithIndex::Rebuild(const WriteBatch& batch) try {
   if (status.ok()) status = WriteBatch::FromData(batch.Data(), &updates);
   if (!status.ok()) return status;
   if (updates.HasDeleteRange()) return DeleteRange({}, {});
-  Install(IndexesOf(updates.Data(), EmptyIndexes()));
+  Indexes indexes = EmptyIndexes();
+  status = IndexesOf(updates.Data(), &indexes);
+  if (!status.ok()) return status;
+  Install(std::move(indexes));
   batch_ = std::move(updates);
   return status;
 } catch (const std::bad_alloc&) {

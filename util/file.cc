@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -224,6 +225,16 @@ Status WriteSmallFile(const std::string& path, std::string_view data) {
     return status;
   }
   return SyncDir(ParentOf(path));
+}
+
+bool LiesIn(const std::string& path, const std::string& outer) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (fs::path at = fs::weakly_canonical(fs::absolute(path, error), error); !at.empty(); at = at.parent_path()) {
+    if (fs::equivalent(at, outer, error)) return true;
+    if (at == at.parent_path()) break;
+  }
+  return false;
 }
 
 int LockFile(int fd, int operation) {

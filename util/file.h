@@ -28,6 +28,8 @@ Status SyncDir(const std::string& path);
 Status ListDir(const std::string& path, std::vector<std::string>* names);
 
 bool FileExists(const std::string& path);
+// Whether `path`, which may be missing, is the directory `outer` or lies in it. Follows symbolic links.
+bool LiesIn(const std::string& path, const std::string& outer);
 // OK if the file does not exist.
 Status RemoveFile(const std::string& path);
 // OK if the directory does not exist; an error if it is not empty.

@@ -28,11 +28,13 @@ inline void AppendNull(std::string* out) { out->append("$-1\r\n"); }
 // The elements follow.
 inline void AppendArray(std::string* out, size_t size) { out->append("*").append(std::to_string(size)).append("\r\n"); }
 
-// Takes bytes as they come, and gives commands: arrays of bulk strings, or a line of words. Limits are those of Redis.
+// Takes bytes as they come, and gives commands: arrays of bulk strings, or a line of words, which
+// know no quotes.
 class CommandParser {
  public:
   static constexpr int64_t kMostWords = 1 << 20;
   static constexpr int64_t kMostBytes = int64_t{512} << 20;  // of a word
+  static constexpr size_t kMostCommand = size_t{1} << 30;
   static constexpr size_t kMostLine = 64 << 10;
   static constexpr size_t kMostKept = 1 << 20;  // of the buffer, between commands
 
@@ -127,6 +129,10 @@ class CommandParser {
       return false;
     }
     const size_t bytes = static_cast<size_t>(size);
+    if (behind + bytes > kMostCommand) {
+      error_ = "a command of more than 1 GiB";
+      return false;
+    }
     if (end_ - begin_ < behind + bytes + 2) return false;
     places_.push_back({behind, bytes});
     at_ = static_cast<int64_t>(behind + bytes + 2);

@@ -1,5 +1,6 @@
-// A key-value server on a unix socket that speaks Redis's protocol (RESP2), with a BraidDB database behind it. redis-cli,
-// redis-benchmark and Redis's client libraries work with it. Each connection has a thread.
+// A key-value server on a unix socket that speaks Redis's protocol (RESP2), with a BraidDB database behind it. Redis's clients
+// can use these commands: GET SET DEL EXISTS MGET MSET, MULTI EXEC DISCARD (for SET, MSET and DEL), PING ECHO SELECT DBSIZE INFO
+// CONFIG COMMAND BGREWRITEAOF QUIT SHUTDOWN. Each connection has a thread.
 // usage: resp_server --unixsocket PATH --dir DIRECTORY [--appendfsync always|everysec|no]
 // The other arguments that redis-server gets from db_bench are accepted and have no effect. SIGTERM, SIGINT and the command
 // SHUTDOWN close the database and end the program.
@@ -24,6 +25,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -48,6 +50,8 @@ struct Arguments {
   std::exit(1);
 }
 
+bool IsFsync(std::string_view word) { return word == "always" || word == "everysec" || word == "no"; }
+
 Arguments Parse(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; i += 2) {
@@ -59,6 +63,7 @@ Arguments Parse(int argc, char** argv) {
     } else if (name == "--dir") {
       arguments.directory = value;
     } else if (name == "--appendfsync") {
+      if (!IsFsync(value)) Fail("--appendfsync is always, everysec or no");
       arguments.sync = value == "always";
     } else if (name != "--port" && name != "--save" && name != "--appendonly" && name != "--daemonize") {
       Fail("unknown argument " + name);
@@ -135,7 +140,7 @@ class Client {
         {"EXISTS", {2, kAny, &Client::Exists}},
         {"MGET", {2, kAny, &Client::GetMany}},
         {"MSET", {3, kAny, &Client::SetMany, true}},
-        {"MULTI", {1, 1, &Client::Begin}},
+        {"MULTI", {1, 1, &Client::Begin, true}},
         {"EXEC", {1, 1, &Client::Commit, true}},
         {"DISCARD", {1, 1, &Client::Discard, true}},
         {"PING", {1, 2, &Client::Ping}},
@@ -200,8 +205,20 @@ class Client {
     return true;
   }
 
+  // Between MULTI and EXEC: whether the batch has room for the words. Otherwise the transaction fails.
+  bool HasRoom(const Words& words, std::string* out) {
+    constexpr uint64_t kMostBatch = uint64_t{1} << 30;
+    uint64_t bytes = batch_.ApproximateSize();
+    for (const std::string_view word : words) bytes += word.size();
+    if (bytes <= kMostBatch) return true;
+    resp::AppendError(out, "ERR a transaction of more than 1 GiB");
+    fails_ = true;
+    return false;
+  }
+
   bool Set(const Words& words, std::string* out) {
     if (collects_) {
+      if (!HasRoom(words, out)) return true;
       batch_.Put(words[1], words[2]);
       AppendQueued(out, "+OK\r\n");
       return true;
@@ -215,6 +232,7 @@ class Client {
       fails_ |= collects_;
       return true;
     }
+    if (collects_ && !HasRoom(words, out)) return true;
     WriteBatch own;
     WriteBatch& batch = collects_ ? batch_ : own;
     for (size_t i = 1; i < words.size(); i += 2) batch.Put(words[i], words[i + 1]);
@@ -225,17 +243,22 @@ class Client {
     }
     return true;
   }
-  // Its reply counts the keys that existed before. Another client's write in between may make the count wrong.
+  // Its reply counts the keys that existed when the command came. Another client's write in between may make the count wrong.
   bool Delete(const Words& words, std::string* out) {
+    if (collects_ && !HasRoom(words, out)) return true;
+    Words once(words.begin() + 1, words.end());
+    std::sort(once.begin(), once.end());
+    once.erase(std::unique(once.begin(), once.end()), once.end());
+    once.insert(once.begin(), words[0]);
+    std::string count;
+    Exists(once, &count);
+    WriteBatch own;
+    WriteBatch& batch = collects_ ? batch_ : own;
+    for (size_t i = 1; i < once.size(); ++i) batch.Delete(once[i]);
     if (collects_) {
-      for (size_t i = 1; i < words.size(); ++i) batch_.Delete(words[i]);
-      AppendQueued(out, ":" + std::to_string(words.size() - 1) + "\r\n");
+      AppendQueued(out, count);
       return true;
     }
-    std::string count;
-    Exists(words, &count);
-    WriteBatch batch;
-    for (size_t i = 1; i < words.size(); ++i) batch.Delete(words[i]);
     const Status status = server_.db()->Write(server_.write_options(), batch);
     if (status.ok()) {
       *out += count;
@@ -246,7 +269,10 @@ class Client {
   }
 
   bool Begin(const Words&, std::string* out) {
-    EndCollecting();
+    if (collects_) {
+      resp::AppendError(out, "ERR MULTI calls can not be nested");
+      return true;
+    }
     collects_ = true;
     resp::AppendSimple(out, "OK");
     return true;
@@ -308,17 +334,19 @@ class Client {
     const std::string verb = UpperCase(words[1]);
     const std::string name = UpperCase(words[2]);
     if (verb == "GET") {
-      const bool is_known = name == "APPENDFSYNC";
-      resp::AppendArray(out, is_known ? 2 : 0);
-      if (is_known) {
-        resp::AppendBulk(out, "appendfsync");
-        resp::AppendBulk(out, server_.syncs() ? "always" : "everysec");
+      const std::map<std::string, std::string> known{
+          {"APPENDFSYNC", server_.syncs() ? "always" : "everysec"}, {"APPENDONLY", "yes"}, {"SAVE", ""}};
+      const auto found = known.find(name);
+      resp::AppendArray(out, found == known.end() ? 0 : 2);
+      if (found != known.end()) {
+        resp::AppendBulk(out, words[2]);
+        resp::AppendBulk(out, found->second);
       }
-    } else if (verb == "SET" && name == "APPENDFSYNC" && words.size() == 4) {
+    } else if (verb == "SET" && name == "APPENDFSYNC" && words.size() == 4 && IsFsync(words[3])) {
       server_.SetSync(words[3] == "always");
       resp::AppendSimple(out, "OK");
     } else {
-      resp::AppendError(out, "ERR only appendfsync can be set");
+      resp::AppendError(out, "ERR only appendfsync can be set, to always, everysec or no");
     }
     return true;
   }
@@ -367,7 +395,7 @@ bool SendAll(int socket, std::string_view bytes) {
 }
 
 // Reads commands, and answers all that have come whole at once.
-void Serve(Server* server, int socket) {
+void ServeCommands(Server* server, int socket) {
   constexpr size_t kRead = 64 << 10;
   constexpr size_t kMostOut = 1 << 20;  // replies that wait for the end of a pipeline
   Client client(server);
@@ -395,6 +423,14 @@ void Serve(Server* server, int socket) {
   }
 }
 
+void Serve(Server* server, int socket) {
+  try {
+    ServeCommands(server, socket);
+  } catch (const std::bad_alloc&) {  // ends this connection, and no other
+    SendAll(socket, "-OOM no memory for this command\r\n");
+  }
+}
+
 int Listen(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -411,18 +447,33 @@ int Listen(const std::string& path) {
 class Connections {
  public:
   explicit Connections(Server* server) : server_(server) {}
+  // Closes the connection if there is no thread or no memory for it.
   void Begin(int socket) {
+    Reap();
+    try {
+      Connection& connection = all_.emplace_back(socket);
+      try {
+        connection.thread = std::thread([this, &connection] {
+          Serve(server_, connection.socket);
+          shutdown(connection.socket, SHUT_RDWR);
+          connection.has_ended = true;
+        });
+        return;
+      } catch (const std::exception&) {
+        all_.pop_back();
+      }
+    } catch (const std::bad_alloc&) {
+    }
+    SendAll(socket, "-ERR no thread for this connection\r\n");
+    close(socket);
+  }
+  // Closes what clients have left.
+  void Reap() {
     all_.remove_if([](Connection& connection) {
       if (!connection.has_ended) return false;
       connection.thread.join();
       close(connection.socket);
       return true;
-    });
-    Connection& connection = all_.emplace_back(socket);
-    connection.thread = std::thread([this, &connection] {
-      Serve(server_, connection.socket);
-      shutdown(connection.socket, SHUT_RDWR);
-      connection.has_ended = true;
     });
   }
   void EndAll() {
@@ -453,6 +504,10 @@ int main(int argc, char** argv) {
     std::cout << "BraidDB resp_server\n";
     return 0;
   }
+  if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+    std::cout << "usage: resp_server --unixsocket PATH --dir DIRECTORY [--appendfsync always|everysec|no]\n";
+    return 0;
+  }
   const Arguments arguments = Parse(argc, argv);
   // Signals are taken by a thread of their own, and by no thread of the library.
   sigset_t ends;
@@ -469,18 +524,21 @@ int main(int argc, char** argv) {
   braiddb::DB* const opened = db.get();
   Server server(arguments, std::move(db));
   const int listener = Listen(arguments.socket);
+  std::atomic<bool> is_ending{false};
   std::thread waiting([&] {
     int signal = 0;
     sigwait(&ends, &signal);
+    is_ending = true;
     shutdown(listener, SHUT_RDWR);  // accept fails from now on
   });
   Connections connections(&server);
-  for (;;) {
+  while (!is_ending) {
     const int socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     if (socket >= 0) {
       connections.Begin(socket);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-      usleep(10'000);  // some client may leave
+      usleep(10'000);  // until some client leaves
+      connections.Reap();
     } else if (errno != EINTR && errno != ECONNABORTED) {
       break;
     }

@@ -126,7 +126,8 @@ class SortedFileWriter {
 struct IngestOptions {
   // Remove the files after success. Default: false.
   bool remove_files = false;
-  // Accept files that were written with another comparator; their updates are sorted in the database's order. Default: false.
+  // Accept files that were written with another comparator; their updates are sorted in the database's order. A
+  // file with range deletions is InvalidArgument then. Default: false.
   bool any_comparator = false;
   // The column family to write to. Default: null, the default family.
   ColumnFamilyHandle* family = nullptr;

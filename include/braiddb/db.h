@@ -242,7 +242,7 @@ class DB {
   //   persist-mode                    text: how stores become durable
   //   num-immutable-mem-table         memtables that wait for their flush
   //   num-l0-tables                   family: tables of L0
-  //   num-entries-active-mem-table    family: entries of the active memtable; each thread's newest are counted a little later
+  //   num-entries-active-mem-table    family: entries of the active memtable
   //   num-entries-imm-mem-tables      family: entries of memtables that wait for their flush
   //   num-entries-l0                  family: entries of L0
   //   num-entries-l1                  family: entries of the last level

@@ -262,7 +262,8 @@ struct Options {
   // For one second after that, writes are refused without a wait, until an update succeeds or a segment is released. A region
   // that cannot grow keeps two to three segments for deletions and for making room. A transaction keeps its locks while it waits.
   uint32_t no_space_timeout_ms = 5000;
-  // Threads that replay the log at open. Default: 0. Range: any; 0 is all CPUs. Larger: faster recovery. Smaller: less CPU.
+  // Threads that replay the log at open. Default: 0. Range: any; 0 is all CPUs, and at most four for each CPU are used. Larger:
+  // faster recovery. Smaller: less CPU.
   uint32_t recovery_threads = 0;
   // Compact only in CompactRange(), for tests and bulk loads. RocksDB: disable_auto_compactions. Default: false.
   bool disable_auto_compaction = false;

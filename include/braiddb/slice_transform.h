@@ -34,7 +34,8 @@ std::shared_ptr<const SliceTransform> NewNoopTransform();
 
 // An iterator over the keys of `base` with one prefix. After Seek and SeekForPrev that is the prefix of the target, after
 // SeekToFirst and SeekToLast the prefix of the key found. If the target has no prefix, the iterator is not limited.
-// ReadOptions::prefix_same_as_start uses this iterator.
+// Iterators of transactions use it for ReadOptions::prefix_same_as_start. A database's own iterator differs in one case: after
+// SeekToFirst with a lower bound, and SeekToLast with an upper one, the prefix is that of the bound.
 std::unique_ptr<Iterator> NewPrefixIterator(std::unique_ptr<Iterator> base, std::shared_ptr<const SliceTransform> extractor);
 
 }  // namespace braiddb

@@ -45,6 +45,7 @@ class DBWithTTL : public DB {
   virtual Status CreateColumnFamilyWithTtl(const ColumnFamilyOptions& options, const std::string& name, int32_t ttl_seconds,
                                            std::unique_ptr<ColumnFamilyHandle>* handle) = 0;
   // Sets the time of one family, or of all existing and later families. Applies to all keys, existing ones included.
+  // Does nothing for a null handle or one of another database.
   virtual void SetTtl(ColumnFamilyHandle* family, int32_t ttl_seconds) = 0;
   virtual void SetTtl(int32_t ttl_seconds) = 0;
 };

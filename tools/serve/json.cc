@@ -79,7 +79,7 @@ Status KeysJson(const Source& source, const KeyQuery& query, Json* result) {
   ReadOptions options;
   options.max_skippable_internal_keys = kMaxSkippedKeys;
   const std::unique_ptr<Iterator> keys = source.db()->NewIterator(options, family);
-  const std::string& first = query.from.empty() ? query.prefix : query.from;
+  const std::string& first = std::max(query.from, query.prefix);  // in bytewise order, or there is no prefix
   first.empty() ? keys->SeekToFirst() : keys->Seek(first);
   if (query.is_after && keys->Valid() && keys->key() == first) keys->Next();
   Json list = Json::array();
@@ -107,10 +107,15 @@ Json KeyRangesJson(const Source& source) {
   for (const auto& family : source.families()) {
     const std::unique_ptr<Iterator> keys = source.db()->NewIterator(options, family.get());
     const auto key_text = [&keys] { return keys->Valid() ? Json(Escaped(keys->key().substr(0, kMaxShownBytes))) : Json(); };
+    // A search that passes too many deleted keys ends: the key is not known.
+    bool is_known = true;
+    const auto note = [&] { is_known = is_known && keys->status().ok(); };
     keys->SeekToFirst();
     const Json first = key_text();
+    note();
     keys->SeekToLast();
-    families.push_back({{"name", Escaped(family->GetName())}, {"first", first}, {"last", key_text()}});
+    note();
+    families.push_back({{"name", Escaped(family->GetName())}, {"first", first}, {"last", key_text()}, {"is_known", is_known}});
   }
   return {{"families", std::move(families)}};
 }
