@@ -76,8 +76,16 @@ nb::object ToBytes(Slice value) {
   return nb::steal(bytes);
 }
 
+thread_local uint32_t calls_of_thread = 0;
+
+void RaiseBusy(const char* what) {
+  PyErr_Format(PyExc_RuntimeError, "another call of %s is under way; give each thread its own", what);
+  throw nb::python_error();
+}
+
 Status Core::Close() {
   if (is_closed_) return Status::OK();
+  if (calls_of_thread > 0) return Status::Busy("a database is closed inside a call of a database, which the close would wait for");
   is_closed_ = true;
   Unregister(this);
   if (is_forked_) {

@@ -33,6 +33,10 @@ namespace nb = nanobind;
 void Check(const Status& status);
 [[noreturn]] void Raise(const Status& status);
 [[noreturn]] void RaiseClosed(const char* what);
+[[noreturn]] void RaiseBusy(const char* what);
+
+// Calls into databases that this thread has under way. More than 0 in a comparator or a merge operator that such a call runs.
+extern thread_local uint32_t calls_of_thread;
 
 // The bytes of a Python object: bytes directly, anything else through the buffer protocol. Valid while the object lives.
 class Bytes {
@@ -101,23 +105,49 @@ class Core {
   std::unordered_set<Child*> children_;
 };
 
+// Whether a call of an iterator or a transaction is under way. Guarded by the GIL. These objects are of one thread at a time: a
+// second call, also one from a comparator or a merge operator that the first one has called, raises RuntimeError.
+struct Mark {
+  bool is_busy = false;
+  const char* what = "";
+
+  void Require() const {
+    if (is_busy) RaiseBusy(what);
+  }
+};
+
 // One call into the database: counted, and without the GIL. REQUIRES: the GIL is held when it begins.
 class Use {
  public:
-  explicit Use(Core* core) : core_(core) {
+  // The marks may be null.
+  explicit Use(Core* core, Mark* first = nullptr, Mark* second = nullptr) : core_(core), marks_{first, second} {
     core->RequireOpen();
+    for (const Mark* mark : marks_) {
+      if (mark != nullptr) mark->Require();
+    }
+    SetMarks(true);
     core->uses_.fetch_add(1, std::memory_order_relaxed);
+    ++calls_of_thread;
     thread_ = PyEval_SaveThread();
   }
   ~Use() {
     PyEval_RestoreThread(thread_);
+    --calls_of_thread;
     core_->uses_.fetch_sub(1, std::memory_order_release);
+    SetMarks(false);
   }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
  private:
+  void SetMarks(bool is_busy) {
+    for (Mark* mark : marks_) {
+      if (mark != nullptr) mark->is_busy = is_busy;
+    }
+  }
+
   Core* const core_;
+  Mark* const marks_[2];
   PyThreadState* thread_;
 };
 

@@ -35,6 +35,7 @@ class Range final : public Child {
   uint32_t steps_ = 0;
   bool is_first_ = true;
   bool is_over_ = false;
+  Mark mark_{false, "the iterator"};
   std::unique_ptr<Iterator> iterator_;
 };
 
@@ -57,7 +58,7 @@ void Range::Start(nb::handle prefix, nb::handle start, nb::handle stop, std::opt
   if (has_prefix_) options.prefix = prefix_;
   Transaction* const transaction = source_.transaction == nullptr ? nullptr : source_.transaction->get();
   {
-    Use use(source_.core.get());
+    Use use(source_.core.get(), source_.mark());
     iterator_ = transaction != nullptr ? transaction->NewIterator(options, source_.family)
                                        : source_.core->db()->NewIterator(options, source_.family);
   }
@@ -75,6 +76,8 @@ void Range::Move(bool first) {
 
 PyObject* Range::Next() {
   source_.core->RequireOpen();
+  mark_.Require();
+  if (const Mark* const mark = source_.mark(); mark != nullptr) mark->Require();
   if (iterator_ == nullptr) {
     if (is_over_) return nullptr;
     RaiseClosed("the database is closed");
@@ -86,7 +89,7 @@ PyObject* Range::Next() {
     return nullptr;
   }
   if (is_first_ || !source_.core->kept.empty() || ++steps_ % kStepsWithGil == 0) {
-    Use use(source_.core.get());
+    Use use(source_.core.get(), &mark_, source_.mark());
     Move(is_first_);
   } else {
     Move(false);

@@ -85,8 +85,11 @@ void TransactionHold::End() { transaction_.reset(); }
 Transaction* TransactionHold::get() const {
   core_->RequireOpen();
   if (transaction_ == nullptr) RaiseClosed("the transaction is over");
+  mark_.Require();
   return transaction_.get();
 }
+
+Mark* Source::mark() const { return transaction == nullptr ? nullptr : transaction->mark(); }
 
 ReadOptions Source::options() const {
   ReadOptions options;
@@ -102,7 +105,7 @@ nb::object Get(const Source& source, nb::handle key, nb::handle missing) {
   if (transaction != nullptr) {
     std::string value;
     {
-      Use use(source.core.get());
+      Use use(source.core.get(), source.mark());
       status = transaction->Get(options, source.family, bytes.slice(), &value);
     }
     if (status.ok()) return ToBytes(value);
@@ -136,7 +139,7 @@ nb::list MultiGet(const Source& source, nb::iterable keys, nb::handle missing) {
   const ReadOptions options = source.options();
   Transaction* const transaction = source.transaction == nullptr ? nullptr : source.transaction->get();
   {
-    Use use(source.core.get());
+    Use use(source.core.get(), source.mark());
     statuses = transaction != nullptr ? transaction->MultiGet(options, families, slices, &values)
                                       : source.core->db()->MultiGet(options, families, slices, &values);
   }

@@ -34,6 +34,8 @@ struct Source {
   std::shared_ptr<TransactionHold> transaction;
 
   ReadOptions options() const;
+  // The transaction's; null without one.
+  Mark* mark() const;
 };
 
 class TransactionHold final : public Child {
@@ -41,11 +43,14 @@ class TransactionHold final : public Child {
   TransactionHold(std::shared_ptr<Core> core, std::unique_ptr<Transaction> transaction);
   ~TransactionHold() override;
   void End() override;
+  // Raises an error if the transaction is over, or if a call of it is under way.
   Transaction* get() const;
+  Mark* mark() { return &mark_; }
 
  private:
   std::shared_ptr<Core> core_;
   std::unique_ptr<Transaction> transaction_;
+  Mark mark_{false, "the transaction"};
 };
 
 // Common operations of Table and Transaction.

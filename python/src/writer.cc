@@ -17,10 +17,18 @@ template <class Call>
 void Run(const Source& source, const Call& call) {
   Status status;
   {
-    Use use(source.core.get());
+    Use use(source.core.get(), source.mark());
     status = call();
   }
   Check(status);
+}
+
+// A path: str, bytes, or os.PathLike.
+std::string PathOf(nb::handle path) {
+  PyObject* encoded = nullptr;
+  if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) throw nb::python_error();  // also if there is a NUL
+  const nb::object bytes = nb::steal(encoded);
+  return std::string(PyBytes_AS_STRING(encoded), static_cast<size_t>(PyBytes_GET_SIZE(encoded)));
 }
 
 WriteOptions Write(bool sync) {
@@ -201,7 +209,7 @@ void DefineTransaction(nb::module_& module) {
             std::string value;
             Status status;
             {
-              Use use(self.source.core.get());
+              Use use(self.source.core.get(), self.source.mark());
               status = transaction->GetForUpdate(options, handle, bytes.slice(), &value, exclusive);
             }
             if (status.IsNotFound()) return nb::borrow(missing);
@@ -279,7 +287,7 @@ void DefineTransaction(nb::module_& module) {
         Status status;
         const bool fails = !type.is_none();
         {
-          Use use(self.source.core.get());
+          Use use(self.source.core.get(), self.source.mark());
           status = fails ? transaction->Rollback() : transaction->Commit();
           if (!fails && !status.ok()) (void)transaction->Rollback();
         }
@@ -372,6 +380,10 @@ void DefineWriters(nb::module_& module) {
             TransactionOptions options;
             options.set_snapshot = snapshot;
             options.deadlock_detect = true;
+            constexpr double kMostSeconds = 1e12;
+            if (lock_timeout.has_value() && !(*lock_timeout >= -kMostSeconds && *lock_timeout <= kMostSeconds)) {
+              Raise(Status::InvalidArgument("lock_timeout is no number of seconds"));
+            }
             if (lock_timeout.has_value()) options.lock_timeout_ms = static_cast<int64_t>(*lock_timeout * 1000);
             {
               Use use(core);
@@ -406,13 +418,15 @@ void DefineWriters(nb::module_& module) {
       })
       .def(
           "checkpoint",
-          [](const Database& self, const std::string& path) {
+          [](const Database& self, nb::handle place) {
+            const std::string path = PathOf(place);
             Run(self.source, [&] { return CreateCheckpoint(self.source.core->db(), path); });
           },
           nb::arg("path"), "Makes a copy of the database that can be opened, while writing goes on.")
       .def(
           "backup",
-          [](const Database& self, const std::string& directory) {
+          [](const Database& self, nb::handle place) {
+            const std::string directory = PathOf(place);
             uint32_t id = 0;
             Run(self.source, [&] {
               std::unique_ptr<BackupEngine> engine;

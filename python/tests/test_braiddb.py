@@ -456,3 +456,89 @@ def test_prepared_transactions_survive(path):
         transaction.prepare()
         transaction.commit()
         assert db[b"k"] == b"v"
+
+
+def in_threads(work, count=4):
+    """Runs work() in several threads; returns what they raised."""
+    raised = []
+
+    def call():
+        try:
+            work()
+        except RuntimeError as error:
+            raised.append(str(error))
+
+    threads = [threading.Thread(target=call) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return raised
+
+
+def test_shared_iterators_raise(path):
+    with braiddb.open(path, create=True) as db:
+        with db.batch() as batch:
+            for i in range(20000):
+                batch.put(b"%06d" % i, b"v")
+        iterator, found = db.items(), []
+
+        def work():
+            for item in iterator:
+                found.append(item)
+
+        raised = in_threads(work)
+        assert all("another call of the iterator is under way" in text for text in raised)
+        assert len(found) == len(set(found)) <= 20000
+
+
+def test_shared_transactions_raise(path):
+    with braiddb.open(path, create=True, transactions=True) as db:
+        transaction = db.transaction()
+
+        def work():
+            for _ in range(2000):
+                transaction.put(os.urandom(8), b"v" * 20)
+                transaction.get(b"x")
+            list(transaction.items(limit=50))
+
+        raised = in_threads(work)
+        assert all("another call of the transaction is under way" in text for text in raised)
+        transaction.commit()
+
+
+def test_calls_inside_a_comparator(path):
+    raised = []
+    iterator = None
+    db = None
+
+    def compare(a, b):
+        for call in (lambda: next(iterator), lambda: db.close()) if iterator is not None else ():
+            try:
+                call()
+            except (RuntimeError, braiddb.BusyError) as error:
+                raised.append(type(error).__name__)
+        return (a > b) - (a < b)
+
+    db = braiddb.open(path, create=True, comparator=("mine", compare))
+    for i in range(50):
+        db[b"%d" % i] = b"v"
+    found = db.keys(start=b"2")
+    iterator = found
+    assert next(found) == b"2"
+    iterator = None
+    assert set(raised) == {"RuntimeError", "BusyError"}
+    db.close()
+    assert db.closed
+
+
+def test_paths_and_timeouts(path, tmp_path):
+    with braiddb.open(path, create=True, transactions=True) as db:
+        db[b"k"] = b"v"
+        db.checkpoint(tmp_path / "copy")
+        assert db.backup(tmp_path / "backups") == 1
+        with pytest.raises(ValueError):
+            db.checkpoint(str(tmp_path / "a\0b"))
+        for timeout in (float("nan"), float("inf"), 1e300):
+            with pytest.raises(braiddb.InvalidArgumentError):
+                db.transaction(lock_timeout=timeout)
