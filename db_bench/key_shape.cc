@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -142,9 +143,10 @@ std::shared_ptr<const ShapedKeys> ShapedKeys::OfFile(const std::string& path) {
 
 void ShapedKeys::ReadFile(const std::string& path) {
   const std::string flag = "--key_file=" + path;
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) throw std::invalid_argument(flag + " is a directory");
   std::ifstream file(path, std::ios::binary);
   bytes_.assign(std::istreambuf_iterator<char>(file), {});
-  // A directory can be opened but not read.
   if (!file.is_open() || file.bad()) throw std::invalid_argument(flag + " cannot be read");
   if (bytes_.empty()) throw std::invalid_argument(flag + " has no keys");
   if (bytes_.back() != '\n') bytes_.push_back('\n');

@@ -6,8 +6,10 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -132,6 +134,31 @@ TEST_F(ImportTest, DumpsRefuseNewlinesInNamesOfFamilies) {
     }
     EXPECT_EQ(Run("export --format " + format + " --family default " + path_).exit_code, 0);
   }
+}
+
+TEST_F(ImportTest, ADirectoryIsNoInput) {
+  fs::create_directory(file_);
+  for (const std::string format : {"", "--format csv "}) {
+    const ToolResult refused = Run("import " + format + target_ + " " + file_);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_NE(refused.error.find("is a directory"), std::string::npos) << refused.error;
+    EXPECT_FALSE(fs::exists(target_));
+  }
+}
+
+// A database of RocksDB or LevelDB, which such a file shows, is neither written to nor removed.
+TEST_F(ImportTest, DirectoriesOfOtherStoresAreLeftAlone) {
+  fs::create_directory(target_);
+  std::ofstream(target_ + "/CURRENT") << "MANIFEST-000001\n";
+  std::ofstream(target_ + "/LOG") << "its log\n";
+  EXPECT_EQ(Run("put --create " + target_ + " key value").exit_code, 2);
+  std::unique_ptr<DB> db;
+  EXPECT_CODE(DB::Open(TinyOptions(1), target_, &db), kInvalidArgument);
+  (void)Run("destroy --yes " + target_);
+  std::set<std::string> names;
+  for (const auto& file : fs::directory_iterator(target_)) names.insert(file.path().filename());
+  EXPECT_EQ(names, (std::set<std::string>{"CURRENT", "LOG"}));
+  EXPECT_EQ(ReadFileOrDie(target_ + "/LOG"), "its log\n");
 }
 
 TEST_F(ImportTest, BrokenRecordsStopOrAreSkipped) {

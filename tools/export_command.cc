@@ -110,7 +110,7 @@ Status ChooseFamilies(const ExportArguments& arguments, const Session& session, 
   }
   if (families->size() > 1 && !CarriesFamilies(format))
     return Status::InvalidArgument("this format keeps one column family, and there are " + std::to_string(families->size()) +
-                                   "; choose one by --family, or the format jsonl or mdb");
+                                   "; choose one by --family, or the format jsonl, mdb or db");
   return Status::OK();
 }
 

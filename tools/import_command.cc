@@ -77,6 +77,9 @@ Status OpenFileSource(const ImportArguments& arguments, Source* source) {
   source->fd = posix::Fd(fd);
   struct stat file {};
   if (fstat(fd, &file) != 0) return StatusFromErrno(errno, source->name);
+  if (S_ISDIR(file.st_mode)) {
+    return Status::InvalidArgument(source->name + " is a directory; for one of another store, choose --from");
+  }
   source->is_file = !is_standard && S_ISREG(file.st_mode);
   source->unit = Progress::Unit::kBytes;
   source->total = source->is_file ? static_cast<uint64_t>(file.st_size) : 0;
