@@ -174,7 +174,8 @@ Status PlaceRegions(const std::string& path, Options* to) {
     const std::string_view root = rest.substr(0, rest.find(':'));
     rest.remove_prefix(std::min(rest.size(), root.size() + 1));
     if (root.empty()) continue;
-    if (!std::filesystem::is_directory(root)) {  // it may be a mount that is missing
+    std::error_code error;
+    if (!std::filesystem::is_directory(root, error)) {  // it may be a mount that is missing
       return Status::IOError("BRAIDDB_REGION_ROOTS names " + std::string(root) + ", which is no directory; mount it or make it");
     }
     to->region_paths.push_back(std::filesystem::absolute(std::string(root) + "/" + name).string());

@@ -83,7 +83,10 @@ struct State {
 // Threads charge their entries to the memtable in portions.
 uint64_t DBImpl::EntriesInActive(const ReadView& view, const Family& family) const {
   uint64_t entries = EntriesIn(*view.active, family);
-  if (family.id == 0) threads_.ForEach([&entries](const ThreadState& thread) { entries += thread.uncharged_entries.value(); });
+  if (family.id != 0) return entries;
+  threads_.ForEach([&](const ThreadState& thread) {
+    if (thread.uncharged_owner.value() == view.active->id()) entries += thread.uncharged_entries.value();
+  });
   return entries;
 }
 

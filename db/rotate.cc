@@ -31,6 +31,11 @@ void DBImpl::TryRotateMemtable(const Memtable* full) try {
 }
 
 void DBImpl::BeginExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot) {
+  if (thread->uncharged_owner.value() != memtable->id()) {  // what an older memtable was not charged with is not its successor's
+    thread->uncharged_bytes = 0;
+    thread->uncharged_entries.Set(0);
+    thread->uncharged_owner.Set(memtable->id());
+  }
   if (slot.dedicated) {
     memtable->AddExtent(slot.segment, slot.offset);  // its end is the used part of the segment
     return;

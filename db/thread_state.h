@@ -38,7 +38,8 @@ struct ThreadState {
   std::shared_ptr<LogExtent> extent;              // the extent that is being filled, of memtable extent_owner
   uint64_t extent_owner = 0;
   uint64_t uncharged_bytes = 0;
-  ThreadCounter uncharged_entries;  // of all families, in the active memtable; properties add them
+  ThreadCounter uncharged_entries;  // of all families
+  ThreadCounter uncharged_owner;    // the id of their memtable
   uint64_t unpaced_entries = 0;     // charged, but not yet counted by PaceWrites
   uint64_t owed_ns = 0;             // delay that the thread has still to sleep
   std::unique_ptr<Random> random;

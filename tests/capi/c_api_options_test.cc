@@ -327,8 +327,14 @@ TEST_F(CApiOptionsTest, OptionsAreStoredAndCopied) {
 
 TEST_F(CApiOptionsTest, TheEnvironmentPutsRegionsElsewhere) {
   const std::string roots = directory_.Sub("pm0") + ":" + directory_.Sub("pm1");
+  std::filesystem::create_directory(directory_.Sub("pm0"));
   {
     const Variable variable("BRAIDDB_REGION_ROOTS", roots);
+    db_ = braiddb_open(options_, path().c_str(), error_.pointer());
+    EXPECT_TRUE(error_.Take().starts_with("IO error: BRAIDDB_REGION_ROOTS names ")) << "it may be a mount that is missing";
+    EXPECT_EQ(db_, nullptr);
+    EXPECT_FALSE(std::filesystem::exists(path()));
+    std::filesystem::create_directory(directory_.Sub("pm1"));
     Open();
     Put("k", "v");
     Open();
@@ -342,6 +348,7 @@ TEST_F(CApiOptionsTest, TheEnvironmentPutsRegionsElsewhere) {
   Open();
   EXPECT_EQ("v", Get("k"));
   {
+    std::filesystem::create_directory(directory_.Sub("pm2"));
     const Variable variable("BRAIDDB_REGION_ROOTS", directory_.Sub("pm2"));
     Open();
     EXPECT_EQ("v", Get("k"));
