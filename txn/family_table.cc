@@ -32,6 +32,10 @@ Status FamilyTable::Check(const ColumnFamilyHandle* handle) const {
   return Status::InvalidArgument("the column family handle is of another database");
 }
 
+bool FamilyTable::IsDropped(const ColumnFamilyHandle& handle) {
+  return static_cast<const FamilyHandle&>(handle).family()->is_gone.load(std::memory_order_acquire);
+}
+
 std::shared_ptr<ColumnFamilyHandle> FamilyTable::Find(uint32_t id) const {
   if (id == 0) return {std::shared_ptr<void>(), base_->DefaultColumnFamily()};
   const std::lock_guard lock(mutex_);

@@ -29,6 +29,8 @@ class FamilyTable {
 
   // Returns InvalidArgument if the handle is null or belongs to another database.
   Status Check(const ColumnFamilyHandle* handle) const;
+  // Whether the handle's family was dropped. Takes no lock.
+  static bool IsDropped(const ColumnFamilyHandle& handle);
   // Return null if no such family exists.
   std::shared_ptr<ColumnFamilyHandle> Find(uint32_t id) const;
   std::shared_ptr<ColumnFamilyHandle> Find(const std::string& name) const;

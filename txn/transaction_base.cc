@@ -73,10 +73,10 @@ Status TransactionBase::Use(const ColumnFamilyHandle* family) {
   Status status = families_->Check(family);
   if (!status.ok()) return status;
   const uint32_t id = family->GetID();
-  if (id == 0) return Status::OK();
-  auto held = families_->Find(id);
+  const bool is_dropped = FamilyTable::IsDropped(*family);
+  if (id == 0 || (!is_dropped && used_.contains(id))) return Status::OK();
+  auto held = is_dropped ? nullptr : families_->Find(id);
   if (held == nullptr) return Status::InvalidArgument("column family '" + family->GetName() + "' was dropped");
-  if (used_.contains(id)) return Status::OK();
   used_order_.push_back(id);
   used_.emplace(id, std::move(held));
   return Status::OK();
