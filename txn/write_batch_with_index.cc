@@ -12,6 +12,16 @@ namespace {
 
 uint32_t IdOf(const ColumnFamilyHandle* family) { return family == nullptr ? 0 : family->GetID(); }
 
+// Takes the updates that the class has. Others, such as those at timestamps, are errors.
+struct Checker final : WriteBatch::Handler {
+  void Put(Slice, Slice) override {}
+  void Delete(Slice) override {}
+  void Merge(Slice, Slice) override {}
+  Status PutCF(uint32_t, Slice, Slice) override { return Status::OK(); }
+  Status DeleteCF(uint32_t, Slice) override { return Status::OK(); }
+  Status MergeCF(uint32_t, Slice, Slice) override { return Status::OK(); }
+};
+
 }  // namespace
 
 WriteBatchWithIndex::WriteBatchWithIndex(const Comparator* comparator) : index_(Before{comparator}) {}
@@ -92,9 +102,8 @@ WriteBatchWithIndex::Indexes WriteBatchWithIndex::EmptyIndexes() const {
   return empty;
 }
 
-// Adds the updates to the indexes. Fails only for updates that the class does not have, such as those at timestamps.
 // REQUIRES: the updates are well-formed, as made by the methods above or checked by FromData.
-Status WriteBatchWithIndex::IndexesOf(Slice data, Indexes* indexes) {
+WriteBatchWithIndex::Indexes WriteBatchWithIndex::IndexesOf(Slice data, Indexes empty) {
   struct Indexer : WriteBatch::Handler {
     void Put(Slice, Slice) override {}
     void Delete(Slice) override {}
@@ -103,16 +112,17 @@ Status WriteBatchWithIndex::IndexesOf(Slice data, Indexes* indexes) {
     Status DeleteCF(uint32_t family, Slice key) override { return Add(family, key, Found::kDeletion, data); }
     Status MergeCF(uint32_t family, Slice key, Slice operand) override { return Add(family, key, Found::kOperands, operand); }
     Status Add(uint32_t family, Slice key, Found kind, Slice value) {
-      Index& index = indexes->try_emplace(family, Before{BytewiseComparator()}).first->second;
+      Index& index = indexes.try_emplace(family, Before{BytewiseComparator()}).first->second;
       Enter(&index[std::string(key)], kind, {static_cast<size_t>(value.data() - data.data()), value.size()});
       return Status::OK();
     }
-    Indexes* indexes;
+    Indexes indexes;
     Slice data;
   } indexer;
-  indexer.indexes = indexes;
+  indexer.indexes = std::move(empty);
   indexer.data = data;
-  return WriteBatch::IterateData(data, &indexer);
+  (void)WriteBatch::IterateData(data, &indexer);
+  return std::move(indexer.indexes);
 }
 
 void WriteBatchWithIndex::Install(Indexes indexes) noexcept {
@@ -125,11 +135,10 @@ void WriteBatchWithIndex::Install(Indexes indexes) noexcept {
 // counts.
 void WriteBatchWithIndex::SetOrder(uint32_t family, const Comparator* comparator) {
   if (OrderOf(family) == comparator) return;
-  Indexes indexes = EmptyIndexes();
-  indexes.erase(family);
-  indexes.try_emplace(family, Before{comparator});
-  (void)IndexesOf(batch_.Data(), &indexes);  // these updates were indexed before
-  Install(std::move(indexes));
+  Indexes empty = EmptyIndexes();
+  empty.erase(family);
+  empty.try_emplace(family, Before{comparator});
+  Install(IndexesOf(batch_.Data(), std::move(empty)));
 }
 
 void WriteBatchWithIndex::Clear() {
@@ -142,11 +151,7 @@ void WriteBatchWithIndex::SetSavePoint() { batch_.SetSavePoint(); }
 
 Status WriteBatchWithIndex::RollbackToSavePoint() try {
   const bool changes = !batch_.save_points_.empty() && batch_.save_points_.back().count != batch_.Count();
-  if (changes) {
-    Indexes indexes = EmptyIndexes();
-    (void)IndexesOf(Slice(batch_.Data()).substr(0, batch_.save_points_.back().size), &indexes);  // indexed before
-    Install(std::move(indexes));
-  }
+  if (changes) Install(IndexesOf(Slice(batch_.Data()).substr(0, batch_.save_points_.back().size), EmptyIndexes()));
   return batch_.RollbackToSavePoint();
 } catch (const std::bad_alloc&) {
   return NoMemory();
@@ -160,10 +165,9 @@ Status WriteBatchWithIndex::Rebuild(const WriteBatch& batch) try {
   if (status.ok()) status = WriteBatch::FromData(batch.Data(), &updates);
   if (!status.ok()) return status;
   if (updates.HasDeleteRange()) return DeleteRange({}, {});
-  Indexes indexes = EmptyIndexes();
-  status = IndexesOf(updates.Data(), &indexes);
-  if (!status.ok()) return status;
-  Install(std::move(indexes));
+  Checker checker;
+  if (status = updates.Iterate(&checker); !status.ok()) return status;
+  Install(IndexesOf(updates.Data(), EmptyIndexes()));
   batch_ = std::move(updates);
   return status;
 } catch (const std::bad_alloc&) {

@@ -127,7 +127,7 @@ class WriteBatchWithIndex {
   Status Apply(const MergeOperator* merge, Slice key, const Update& update, const Slice* existing, std::string* value) const;
   // Empty indexes of the known families, with their comparators.
   Indexes EmptyIndexes() const;
-  static Status IndexesOf(Slice data, Indexes* indexes);
+  static Indexes IndexesOf(Slice data, Indexes empty);
   void Install(Indexes indexes) noexcept;
 
   WriteBatch batch_;
