@@ -389,6 +389,33 @@ TEST_F(DbOwnershipCrashTest, ARestoreThroughALinkCanBeMadeAgainAfterEachStep) {
   EXPECT_TRUE(led_nowhere);
 }
 
+// Files of others wait in the old directory while the old database is removed, and go to the new one.
+TEST_F(DbOwnershipCrashTest, ARestoreKeepsFilesOfOthersAfterEachStep) {
+  const auto restore = [this] { return engine_->RestoreBackup(1, TinyOptions(1), b_); };
+  bool waited = false;
+  for (int64_t at = 20;; ++at) {
+    SCOPED_TRACE("killed before step " + std::to_string(at));
+    Clean();
+    OpenOrFail(TinyOptions(1), b_).reset();
+    fs::create_directories(b_ + "/notes/of");
+    for (const char* name : {"/notes.txt", "/notes/of/others"}) std::ofstream(b_ + name) << name;
+    const int exit_code = RunInChild([&] {
+      left = at;
+      return restore().ok() ? 0 : 1;
+    });
+    waited = waited || (fs::exists(b_ + "/DATABASE") && fs::exists(b_ + ".old/notes.txt"));
+    EXPECT_OK(restore());
+    EXPECT_FALSE(fs::exists(b_ + ".old"));
+    EXPECT_FALSE(fs::exists(b_ + "/COPYING"));
+    for (const char* name : {"/notes.txt", "/notes/of/others"}) EXPECT_EQ(ReadFileOrDie(b_ + name), name);
+    std::unique_ptr<DB> db;
+    ASSERT_OK(DB::Open(TinyOptions(1), b_, &db));
+    EXPECT_EQ(GetOrText(db.get(), "of"), "source");
+    if (HasFailure() || exit_code != kKilled) break;
+  }
+  EXPECT_TRUE(waited);
+}
+
 // A restore that is killed when the old database has its other name.
 class CutRestoreTest : public DbOwnershipCrashTest {
  protected:

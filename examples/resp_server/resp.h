@@ -40,7 +40,10 @@ class CommandParser {
 
   // Space for `size` more bytes. Words of the last Next are invalid from now on.
   char* Room(size_t size) {
-    if (begin_ == end_ && buffer_.size() > kMostKept) buffer_ = std::string();
+    if (begin_ == end_) {
+      begin_ = end_ = 0;
+      if (buffer_.size() > kMostKept) buffer_ = std::string();
+    }
     if (begin_ > 0) {
       memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
       end_ -= begin_;

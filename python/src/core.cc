@@ -76,7 +76,7 @@ nb::object ToBytes(Slice value) {
   return nb::steal(bytes);
 }
 
-thread_local uint32_t calls_of_thread = 0;
+thread_local Use* Use::top = nullptr;
 
 void RaiseBusy(const char* what) {
   PyErr_Format(PyExc_RuntimeError, "another call of %s is under way; give each thread its own", what);
@@ -85,7 +85,7 @@ void RaiseBusy(const char* what) {
 
 Status Core::Close() {
   if (is_closed_) return Status::OK();
-  if (calls_of_thread > 0) return Status::Busy("a database is closed inside a call of a database, which the close would wait for");
+  if (Use::IsInside(this)) return Status::Busy("the database is closed inside one of its calls, which the close would wait for");
   is_closed_ = true;
   Unregister(this);
   if (is_forked_) {

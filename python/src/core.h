@@ -35,9 +35,6 @@ void Check(const Status& status);
 [[noreturn]] void RaiseClosed(const char* what);
 [[noreturn]] void RaiseBusy(const char* what);
 
-// Calls into databases that this thread has under way. More than 0 in a comparator or a merge operator that such a call runs.
-extern thread_local uint32_t calls_of_thread;
-
 // The bytes of a Python object: bytes directly, anything else through the buffer protocol. Valid while the object lives.
 class Bytes {
  public:
@@ -127,19 +124,28 @@ class Use {
     }
     SetMarks(true);
     core->uses_.fetch_add(1, std::memory_order_relaxed);
-    ++calls_of_thread;
+    below_ = std::exchange(top, this);
     thread_ = PyEval_SaveThread();
   }
   ~Use() {
     PyEval_RestoreThread(thread_);
-    --calls_of_thread;
+    top = below_;
     core_->uses_.fetch_sub(1, std::memory_order_release);
     SetMarks(false);
   }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
+  // Whether this thread has a call into the database under way, which runs a comparator or a merge operator.
+  static bool IsInside(const Core* core) {
+    const Use* use = top;
+    while (use != nullptr && use->core_ != core) use = use->below_;
+    return use != nullptr;
+  }
+
  private:
+  static thread_local Use* top;  // the thread's calls, the last one first
+
   void SetMarks(bool is_busy) {
     for (Mark* mark : marks_) {
       if (mark != nullptr) mark->is_busy = is_busy;
@@ -148,6 +154,7 @@ class Use {
 
   Core* const core_;
   Mark* const marks_[2];
+  Use* below_ = nullptr;
   PyThreadState* thread_;
 };
 
