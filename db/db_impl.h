@@ -443,14 +443,25 @@ class DBImpl final : public DB {
   std::shared_ptr<const RangeTombstones> RangesForSweep(const Family& family, uint64_t* at_most);
 
   // ---- read.cc
+  // Whether a thread with a state may use the short paths of reads.
+  bool IsPlainRead(const ReadOptions& options, const Family& family, const ThreadState* thread) const {
+    return thread != nullptr && thread->epoch_slot != nullptr && options.snapshot == nullptr &&
+           !(options.verify_checksums | options.timestamp.has_value()) && local_cache_ != nullptr && family.is_hashed;
+  }
+  // The levels that a key is not in, by the filters over hashes of keys.
+  struct Excluded {
+    const ReadView* view = nullptr;  // its memtables are excluded; null: nothing is. Valid within the epoch guard of the check
+    bool l0 = false;                 // its L0, too
+    bool all = false;                // the last level, too
+  };
   // The result of a lookup in the cache: the newest version of the key, which is a put, or the state of its bucket.
   struct Cached {
     const LogEntry* entry = nullptr;
     LookupCache::Miss miss;
-    // If not null: in this view only the last level can have the key. Valid within the epoch guard of the lookup.
-    const ReadView* rest = nullptr;
+    Excluded excluded;  // checked after the lookup
   };
-  Cached AskCache(const Family& family, Slice key, uint64_t hash) const;
+  template <class Observer>
+  Cached SearchCache(const Observer& observer, const Family& family, Slice key, uint64_t hash) const;
   // Whether a read of the newest state may return an entry of local_cache_ without further checks, and counts nothing but
   // plain_hits.
   bool IsPlainHit(const Family& family, const LogEntry* cached) const {
@@ -458,37 +469,38 @@ class DBImpl final : public DB {
     return cached != nullptr && !family.looks_closer.load(std::memory_order_acquire) &&
            (cached->tag & kLooked) == static_cast<uint64_t>(EntryType::kPut) && !regions_->damage_seen();
   }
-  // The result of checks by the hash of a key in the memtables, tables and the filter.
-  struct ByHash {
-    bool is_missing = false;
-    const ReadView* rest = nullptr;  // as in Cached
-  };
-  // REQUIRES: called within an epoch guard; after the lookup in the cache, if `rest` is used.
-  ByHash AskByHash(const Family& family, uint64_t hash) const noexcept;
+  // Checks the filters over hashes of keys: those of the memtables and of L0, and the filter of the last level. Stops at the
+  // first level that may have the key.
+  // REQUIRES: called within an epoch guard; after the lookup in the cache, if the levels are then searched.
+  template <class Observer>
+  Excluded CheckFilters(const Observer& observer, const Family& family, uint64_t hash) const noexcept;
   // Limits of ThreadState::missing_streak: from kMissesExpected on, a read checks the levels before the cache; kMostMisses is the
   // maximum. A read of a key in the cache resets the streak. A read of a key that is neither in the cache nor excluded by the
   // levels halves it.
   static constexpr uint32_t kMissesExpected = 8;
   static constexpr uint32_t kMostMisses = 31;
-  // Whether the checks by hash exclude the key, which is counted. Otherwise their result goes to *cached.
-  [[gnu::always_inline]] bool IsPlainMiss(const Family& family, uint64_t hash, ThreadState* thread, Cached* cached) const {
+  // Whether the filters exclude the key, which is counted. Otherwise their result goes to *cached.
+  template <class Observer>
+  [[gnu::always_inline]] bool IsPlainMiss(const Observer& observer, const Family& family, uint64_t hash, ThreadState* thread,
+                                          Cached* cached) const {
     if (cached->entry != nullptr) {
       thread->missing_streak = 0;
       return false;
     }
-    const ByHash by_hash = AskByHash(family, hash);
-    cached->rest = by_hash.rest;
-    thread->plain_misses.Add(by_hash.is_missing);
+    cached->excluded = CheckFilters(observer, family, hash);
+    const bool is_missing = cached->excluded.all;
+    thread->plain_misses.Add(is_missing);
     uint32_t& streak = thread->missing_streak;
-    streak = by_hash.is_missing ? std::min(streak + 1, kMostMisses) : streak / 2;
-    return by_hash.is_missing;
+    streak = is_missing ? std::min(streak + 1, kMostMisses) : streak / 2;
+    return is_missing;
   }
   const LogEntry* UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const;
   const LogEntry* FindEntry(const Family& family, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;
   // `Observer`: one of read_observer.h, in all of these functions.
+  // Searches the levels that are not excluded, from the newest on.
   template <class Observer>
   const LogEntry* SearchLevels(const Observer& observer, const Family& family, const SearchKey& target, uint64_t hash,
-                               LookupTrace* trace) const;
+                               const Excluded& excluded, LookupTrace* trace) const;
   // The put, or operand, that `target` selects; null if the key does not exist. Called within an epoch guard. With kMaxSequence:
   // the newest state. Corruption in *status if the search met a damaged pointer, or if `verify` is true and the selected version
   // is damaged.
@@ -508,7 +520,11 @@ class DBImpl final : public DB {
   template <class Observer, class Deliver>
   Status ReadBehindCache(Observer observer, const ReadOptions& options, const Family& family, Slice key, uint64_t hash,
                          Cached cached, ThreadState* thread, std::atomic<uint64_t>* slot, Deliver deliver);
-  // ReadKey for a thread whose reads mostly find no key.
+  // For a thread whose reads mostly find no key: whether the filters, which are checked before the cache, exclude the key. Then
+  // the read is counted.
+  template <class Observer>
+  bool IsExpectedMiss(const Observer& observer, const Family& family, uint64_t hash, ThreadState* thread) const;
+  // ReadKey for such a thread.
   template <class Deliver>
   Status ReadMissing(const ReadOptions& options, const Family& family, Slice key, ThreadState* thread, Deliver deliver);
   // ReadKey for any options and any set-up of the database.

@@ -523,6 +523,7 @@ Status DBImpl::ForgetPurged() {
     manifest_state_ = std::move(state);
   }
   families_forgotten_.fetch_add(1, std::memory_order_release);
+  BRAIDDB_SYNC_POINT("DBImpl::ForgetPurged:Done");
   purged_families_.clear();
   unpurged_.clear();
   ReclaimSegments();

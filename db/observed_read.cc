@@ -18,7 +18,11 @@ Status DBImpl::ObserveRead(const ReadOptions& options, const Family& family, Sli
     return found == nullptr ? deliver(found) : hand_over(found, found->value().size());
   };
   const auto merged = [&](std::string&& value) { return hand_over(std::move(value), value.size()); };
-  Status status = ReadKeyAs(ObservedRead(), options, family, key, Either{entry, merged});
+  // As ReadKey.
+  ThreadState* const own = threads_.Find(PeekThreadIndex());
+  const bool is_missing = IsPlainRead(options, family, own) && IsExpectedMiss(ObservedRead(), family, family.HashOf(key), own);
+  Status status = is_missing ? deliver(static_cast<const LogEntry*>(nullptr))
+                             : ReadKeyAs(ObservedRead(), options, family, key, Either{entry, merged});
   if (!is_timed) return status;
   const uint64_t end = perf::NowNs();
   if (ThreadState* const thread = threads_.Get()) Sample(&thread->sampled_gets, end, end - begin);

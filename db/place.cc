@@ -270,6 +270,26 @@ Status FindPlace(const RegionSetOptions& options, DatabaseState* state, Database
   return place->Write(options.database_path, DatabaseState::kWhole);
 }
 
+// Locks the database for its removal. OK and no lock if the directory does not exist or holds no database.
+Status LockForRemoval(const RegionSetOptions& options, std::unique_ptr<FileLock>* lock) {
+  const std::string& path = options.database_path;
+  Status status;
+  // Another removal may take the directory away at any time, and another creation may bring it back.
+  for (int tries = 0; tries < kMaxTries; ++tries) {
+    if (!FileExists(path)) return Status::OK();
+    DatabaseState state = DatabaseState::kNone;
+    DatabaseFile place;
+    status = DatabaseFile::Read(path, &state, &place);
+    if (status.ok() && state == DatabaseState::kNone) {
+      if (!RegionSet::Exists(options)) return Status::OK();
+      status = CheckOldPlace(options);
+    }
+    if (status.ok()) status = FileLock::Acquire(path + "/LOCK", lock);
+    if (!status.IsNotFound()) break;
+  }
+  return status;
+}
+
 }  // namespace
 
 // GOAL   Remove the database's own files, and no others.
@@ -279,22 +299,16 @@ Status FindPlace(const RegionSetOptions& options, DatabaseState* state, Database
 Status DB::Destroy(const Options& options, const std::string& given) try {
   std::string path = given;
   while (path.size() > 1 && path.back() == '/') path.pop_back();  // so that a symbolic link is recognized as one
-  if (!FileExists(path)) return Status::OK();
   RegionSetOptions region_options;
   region_options.database_path = path;
   region_options.region_paths = options.region_paths;
   region_options.regions = options.regions;
+  std::unique_ptr<FileLock> lock;
+  Status status = LockForRemoval(region_options, &lock);
+  if (!status.ok() || lock == nullptr) return status;
   DatabaseState state = DatabaseState::kNone;
   DatabaseFile place;
-  if (Status status = DatabaseFile::Read(path, &state, &place); !status.ok()) return status;
-  if (state == DatabaseState::kNone) {
-    if (!RegionSet::Exists(region_options)) return Status::OK();  // the directory holds no database
-    if (Status status = CheckOldPlace(region_options); !status.ok()) return status;
-  }
-  std::unique_ptr<FileLock> lock;
-  Status status = FileLock::Acquire(path + "/LOCK", &lock);
-  if (status.IsNotFound() && !FileExists(path)) return Status::OK();  // another call has removed it
-  if (status.ok()) status = FindPlace(region_options, &state, &place);
+  status = FindPlace(region_options, &state, &place);
   if (!status.ok() || state == DatabaseState::kNone) return status;
   region_options.database_id = place.database_id;
   const bool is_whole = state == DatabaseState::kWhole;
@@ -331,8 +345,10 @@ Status DB::Destroy(const Options& options, const std::string& given) try {
   // The directory stays if it holds other files, or if `path` is a symbolic link to it.
   std::vector<std::string> names;
   std::error_code error;
-  if (!std::filesystem::is_symlink(path, error) && ListDir(path, &names).ok() && names.empty()) status = RemoveDir(path);
-  return status;
+  if (std::filesystem::is_symlink(path, error) || !ListDir(path, &names).ok() || !names.empty()) return status;
+  status = RemoveDir(path);
+  const bool is_used_again = !status.ok() && ListDir(path, &names).ok() && !names.empty();
+  return is_used_again ? Status::OK() : status;
 } catch (const std::bad_alloc&) {
   return NoMemory();  // another call continues
 }

@@ -31,39 +31,7 @@ void PinnableSlice::Reset() {
 }
 
 const LogEntry* DBImpl::FindEntry(const Family& family, const SearchKey& target, uint64_t hash, LookupTrace* trace) const {
-  return SearchLevels(UnobservedRead(), family, target, hash, trace);
-}
-
-// Checks the hash-based filters of the memtables and of L0, and the filter of the last level. Runs the checks of SearchLevels in
-// fewer instructions. Consecutive reads of absent keys mispredict no branch, so the CPU starts the next read while it waits for
-// the cache lines of this one.
-[[gnu::noinline]] DBImpl::ByHash DBImpl::AskByHash(const Family& family, uint64_t hash) const noexcept {
-  if (&family != &default_family_ || !family.is_hashed || family.looks_closer.load(std::memory_order_relaxed)) return {};
-  const ReadView& view = *view_.load(std::memory_order_acquire);
-  const KeyFilter* const filter = filter_.load(std::memory_order_acquire);  // after the view; see filter.cc
-  if (filter != nullptr) filter->Prefetch(hash);
-  for (const auto& group : view.groups) {
-    if (group.index != nullptr) {
-      group.index->PrefetchBits(hash);
-    } else if (!group.in_filter) {
-      return {};
-    }
-  }
-  if (view.active->MayContain(hash)) return {};
-  for (const auto& memtable : view.immutables) {
-    if (memtable->MayContain(hash)) return {};
-  }
-  BRAIDDB_SYNC_POINT("DBImpl::SearchLevels:Memtables");
-  const bool may_contain = filter == nullptr || filter->MayContain(hash);
-  for (const auto& group : view.groups) {
-    if (group.in_filter && !may_contain) continue;
-    if (group.index == nullptr || group.index->MayContain(hash)) return {};
-  }
-  if (may_contain) return {false, &view};
-  BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
-  // Loaded after all checks: a tombstone that hides the key may have been installed before the key's entry was searched, and the
-  // entry removed since.
-  return {!family.looks_closer.load(std::memory_order_acquire) && !regions_->damage_seen(), nullptr};
+  return SearchLevels(UnobservedRead(), family, target, hash, Excluded(), trace);
 }
 
 // A read of the newest state that the cache answers needs one bucket and one entry. This path is short enough that the CPU starts
@@ -73,10 +41,8 @@ template <class Deliver>
 [[gnu::always_inline]] inline Status DBImpl::ReadKey(const ReadOptions& options, const Family& family, Slice key,
                                                      const Deliver& deliver) {
   ThreadState* const thread = threads_.Find(PeekThreadIndex());
-  const bool is_plain = thread != nullptr && thread->epoch_slot != nullptr && !IsObserved() && options.snapshot == nullptr &&
-                        !(options.verify_checksums | options.timestamp.has_value()) && local_cache_ != nullptr &&
-                        family.is_hashed;
-  if (__builtin_expect(!is_plain, 0)) return ReadAnyKey(options, family, key, deliver);
+  if (__builtin_expect(IsObserved() || !IsPlainRead(options, family, thread), 0))
+    return ReadAnyKey(options, family, key, deliver);
   if (__builtin_expect(thread->missing_streak >= kMissesExpected, 0)) return ReadMissing(options, family, key, thread, deliver);
   std::atomic<uint64_t>* const slot = thread->epoch_slot;
   epochs_.EnterOwn(slot);
@@ -92,29 +58,17 @@ template <class Deliver>
     thread->missing_streak = 0;
     return deliver(cached.entry);
   }
-  if (IsPlainMiss(family, hash, thread, &cached)) {
+  if (IsPlainMiss(UnobservedRead(), family, hash, thread, &cached)) {
     const EpochManager::Guard guard(slot);
     return deliver(static_cast<const LogEntry*>(nullptr));
   }
   return ReadBehindCache(UnobservedRead(), options, family, key, hash, cached, thread, slot, deliver);
 }
 
-// For a thread whose reads mostly find no key. The filters, which are a tenth of the size of the cache, are checked first. If
-// they exclude the key, the cache need not be searched: its entries are a subset of the levels'.
 template <class Deliver>
 [[gnu::noinline]] Status DBImpl::ReadMissing(const ReadOptions& options, const Family& family, Slice key, ThreadState* thread,
                                              Deliver deliver) {
-  {
-    std::atomic<uint64_t>* const slot = thread->epoch_slot;
-    epochs_.EnterOwn(slot);
-    const bool is_missing = AskByHash(family, family.HashOf(key)).is_missing;
-    const EpochManager::Guard guard(slot);
-    if (is_missing) {
-      thread->plain_misses.Add(1);
-      thread->missing_streak = std::min(thread->missing_streak + 1, kMostMisses);
-      return deliver(static_cast<const LogEntry*>(nullptr));
-    }
-  }
+  if (IsExpectedMiss(UnobservedRead(), family, family.HashOf(key), thread)) return deliver(static_cast<const LogEntry*>(nullptr));
   return ReadAnyKey(options, family, key, deliver);
 }
 
@@ -244,7 +198,7 @@ Status DBImpl::LatestSequence(const Family& family, Slice key, uint64_t* sequenc
   const auto find = [&](uint64_t at_most, LookupTrace* trace) {
     const auto guard = epochs_.Enter();
     const SearchKey target(family.order, key, at_most);
-    const LogEntry* entry = UseCached(target, AskCache(family, key, hash).entry, trace);
+    const LogEntry* entry = UseCached(target, SearchCache(UnobservedRead(), family, key, hash).entry, trace);
     if (entry == nullptr) entry = FindEntry(family, target, hash, trace);
     if (entry != nullptr && at_most == kMaxSequence) WaitWhole(*entry);
     if (__builtin_expect(regions_->damage_seen(), 0)) return RegionSet::DamagedList();

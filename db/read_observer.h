@@ -2,6 +2,7 @@
 #pragma once
 
 #include "index/lookup_trace.h"
+#include "lsm/read_view.h"
 #include "util/perf.h"
 
 namespace braiddb {
@@ -11,7 +12,14 @@ struct UnobservedRead {
   static Nothing TimeSnapshot() { return {}; }
   static Nothing TimeMemtables() { return {}; }
   static Nothing TimeTables() { return {}; }
-  static void NoteMemtable() {}
+  static Nothing TimeL0() { return {}; }
+  static Nothing TimeLastLevel() { return {}; }
+  static void NoteCacheSearch() {}
+  static void NoteCacheFill() {}
+  static void NoteMemtables(size_t) {}
+  static void NoteTables(const FamilyView::TableGroup&) {}
+  static void NoteLastLevel() {}
+  static void NoteRepeated() {}
   static void NoteFilter(bool) {}
   static void NotePlainHit() {}
   static void NoteLookup(bool, const LookupTrace&) {}
@@ -22,7 +30,16 @@ struct ObservedRead {
   static perf::Timer TimeSnapshot() { return perf::Timer(&PerfContext::get_snapshot_time); }
   static perf::Timer TimeMemtables() { return perf::Timer(&PerfContext::get_from_memtable_time); }
   static perf::Timer TimeTables() { return perf::Timer(&PerfContext::get_from_output_files_time); }
-  static void NoteMemtable() { perf::Add(&PerfContext::get_from_memtable_count); }
+  static perf::Timer TimeL0() { return perf::Timer(&PerfContext::get_from_l0_time); }
+  static perf::Timer TimeLastLevel() { return perf::Timer(&PerfContext::get_from_last_level_time); }
+  static void NoteCacheSearch() { perf::Add(&PerfContext::lookup_cache_search_count); }
+  static void NoteCacheFill() { perf::Add(&PerfContext::lookup_cache_fill_count); }
+  static void NoteMemtables(size_t count) { perf::Add(&PerfContext::get_from_memtable_count, count); }
+  static void NoteTables(const FamilyView::TableGroup& group) {
+    perf::Add(group.index != nullptr ? &PerfContext::l0_index_search_count : &PerfContext::l0_list_search_count);
+  }
+  static void NoteLastLevel() { perf::Add(&PerfContext::last_level_search_count); }
+  static void NoteRepeated() { perf::Add(&PerfContext::get_repeated_count); }
   static void NoteFilter(bool passes) {
     perf::Add(passes ? &PerfContext::bloom_sst_hit_count : &PerfContext::bloom_sst_miss_count);
   }

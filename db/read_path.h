@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -53,9 +52,13 @@ extern template Status DBImpl::ObserveRead(const ReadOptions&, const Family&, Sl
 extern template void DBImpl::ReadKeysAs(const ObservedRead&, const ReadOptions&, const AnyFamilies&, const std::vector<Slice>&,
                                         std::vector<std::string>*, std::vector<Status>*);
 
-[[gnu::always_inline]] inline DBImpl::Cached DBImpl::AskCache(const Family& family, Slice key, uint64_t hash) const {
+template <class Observer>
+[[gnu::always_inline]] inline DBImpl::Cached DBImpl::SearchCache(const Observer& observer, const Family& family, Slice key,
+                                                                 uint64_t hash) const {
   Cached cached;
-  if (lookup_cache_ != nullptr && family.is_hashed) cached.entry = lookup_cache_->Find(family.id, key, hash, &cached.miss);
+  if (lookup_cache_ == nullptr || !family.is_hashed) return cached;
+  observer.NoteCacheSearch();
+  cached.entry = lookup_cache_->Find(family.id, key, hash, &cached.miss);
   return cached;
 }
 
@@ -73,36 +76,87 @@ extern template void DBImpl::ReadKeysAs(const ObservedRead&, const ReadOptions&,
   return cached->sequence() <= target.sequence ? cached : nullptr;
 }
 
+// Runs the checks of SearchLevels in fewer instructions. Consecutive reads of absent keys mispredict no branch, so the CPU starts
+// the next read while it waits for the cache lines of this one.
 template <class Observer>
-const LogEntry* DBImpl::SearchLevels(const Observer& observer, const Family& family, const SearchKey& target, uint64_t hash,
-                                     LookupTrace* trace) const {
-  const ReadView& all = *view_.load(std::memory_order_acquire);
-  const KeyFilter* const filter =
-      family.is_hashed ? filter_.load(std::memory_order_acquire) : nullptr;  // after the view; see filter.cc
+[[gnu::noinline]] DBImpl::Excluded DBImpl::CheckFilters(const Observer& observer, const Family& family,
+                                                        uint64_t hash) const noexcept {
+  if (&family != &default_family_ || !family.is_hashed || family.looks_closer.load(std::memory_order_relaxed)) return {};
+  const ReadView& view = *view_.load(std::memory_order_acquire);
+  const KeyFilter* const filter = filter_.load(std::memory_order_acquire);  // after the view; see filter.cc
   if (filter != nullptr) filter->Prefetch(hash);
-  const auto find = [&](const Memtable& set) {
-    const Memtable* const memtable = set.Of(family.id);
-    if (memtable == nullptr) return static_cast<const LogEntry*>(nullptr);
-    observer.NoteMemtable();
-    return memtable->Find(target, hash);
-  };
+  for (const auto& group : view.groups) {
+    if (group.index != nullptr) {
+      group.index->PrefetchBits(hash);
+    } else if (!group.in_filter) {
+      return {};
+    }
+  }
   {
     [[maybe_unused]] const auto timed = observer.TimeMemtables();
-    if (const LogEntry* entry = find(*all.active)) return entry;
-    for (const auto& memtable : all.immutables) {
-      if (const LogEntry* entry = find(*memtable)) return entry;
+    if (view.active->MayContain(hash)) return {};
+    for (const auto& memtable : view.immutables) {
+      if (memtable->MayContain(hash)) return {};
     }
+    observer.NoteMemtables(1 + view.immutables.size());
   }
   BRAIDDB_SYNC_POINT("DBImpl::SearchLevels:Memtables");
   [[maybe_unused]] const auto timed = observer.TimeTables();
-  const FamilyView& view = *all.Of(family.id);
-  const auto may_contain = [&] { return filter == nullptr || filter->MayContain(hash); };
-  if (const LogEntry* entry = view.FindInTables(target, hash, may_contain, trace)) return entry;
-  if (filter != nullptr) {
-    trace->filtered = !may_contain();
-    observer.NoteFilter(!trace->filtered);
-    if (trace->filtered) return nullptr;
+  const bool may_contain = filter == nullptr || filter->MayContain(hash);
+  for (const auto& group : view.groups) {
+    if (group.in_filter && !may_contain) continue;
+    if (group.index == nullptr || group.index->MayContain(hash)) return {&view};
   }
+  for (const auto& group : view.groups) {
+    if (!group.in_filter || may_contain) observer.NoteTables(group);
+  }
+  if (filter != nullptr) observer.NoteFilter(may_contain);
+  if (may_contain) return {&view, true};
+  BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
+  // Loaded after all checks: a tombstone that hides the key may have been installed before the key's entry was searched, and the
+  // entry removed since.
+  const bool may_be_hidden = family.looks_closer.load(std::memory_order_acquire) || regions_->damage_seen();
+  return may_be_hidden ? Excluded() : Excluded{&view, true, true};
+}
+
+template <class Observer>
+const LogEntry* DBImpl::SearchLevels(const Observer& observer, const Family& family, const SearchKey& target, uint64_t hash,
+                                     const Excluded& excluded, LookupTrace* trace) const {
+  const ReadView& all = excluded.view != nullptr ? *excluded.view : *view_.load(std::memory_order_acquire);
+  const FamilyView& view = *all.Of(family.id);
+  if (!excluded.l0) {
+    // Loaded after the view; see filter.cc.
+    const KeyFilter* const filter = family.is_hashed ? filter_.load(std::memory_order_acquire) : nullptr;
+    if (filter != nullptr) filter->Prefetch(hash);
+    if (excluded.view == nullptr) {
+      [[maybe_unused]] const auto timed = observer.TimeMemtables();
+      const auto find = [&](const Memtable& set) {
+        const Memtable* const memtable = set.Of(family.id);
+        if (memtable == nullptr) return static_cast<const LogEntry*>(nullptr);
+        observer.NoteMemtables(1);
+        return memtable->Find(target, hash);
+      };
+      if (const LogEntry* entry = find(*all.active)) return entry;
+      for (const auto& memtable : all.immutables) {
+        if (const LogEntry* entry = find(*memtable)) return entry;
+      }
+    }
+    BRAIDDB_SYNC_POINT("DBImpl::SearchLevels:Memtables");
+    [[maybe_unused]] const auto timed = observer.TimeTables();
+    const auto may_contain = [&] { return filter == nullptr || filter->MayContain(hash); };
+    const auto note = [&](const FamilyView::TableGroup& group) { observer.NoteTables(group); };
+    {
+      [[maybe_unused]] const auto timed_l0 = observer.TimeL0();
+      if (const LogEntry* entry = view.FindInTables(target, hash, may_contain, note, trace)) return entry;
+    }
+    if (filter != nullptr) {
+      trace->filtered = !may_contain();
+      observer.NoteFilter(!trace->filtered);
+      if (trace->filtered) return nullptr;
+    }
+  }
+  observer.NoteLastLevel();
+  [[maybe_unused]] const auto timed = observer.TimeLastLevel();
   return view.l1->Find(target, trace);
 }
 
@@ -116,8 +170,7 @@ template <class Observer>
   const bool hit = entry != nullptr;
   // After the lookup in the cache: every write that went through the key's bucket before is in this view.
   if (!hit) {
-    entry = cached.rest != nullptr ? cached.rest->Of(family.id)->l1->Find(target, &trace)
-                                   : SearchLevels(observer, family, target, hash, &trace);
+    entry = SearchLevels(observer, family, target, hash, cached.excluded, &trace);
   }
   observer.NoteLookup(hit, trace);
   const bool found = entry != nullptr && entry->type() != EntryType::kDelete;
@@ -151,9 +204,25 @@ template <class Observer>
   }
   if (is_hidden) return nullptr;
   if (found && !hit && lookup_cache_ != nullptr && family.is_hashed && !trace.met_dead && !entry->is_operand()) {
-    if (const PmPtr place = regions_->Find(entry)) lookup_cache_->Fill(hash, cached.miss, target.sequence, place);
+    if (const PmPtr place = regions_->Find(entry)) {
+      observer.NoteCacheFill();
+      lookup_cache_->Fill(hash, cached.miss, target.sequence, place);
+    }
   }
   return found ? entry : nullptr;
+}
+
+template <class Observer>
+bool DBImpl::IsExpectedMiss(const Observer& observer, const Family& family, uint64_t hash, ThreadState* thread) const {
+  if (thread->missing_streak < kMissesExpected) return false;
+  std::atomic<uint64_t>* const slot = thread->epoch_slot;
+  epochs_.EnterOwn(slot);
+  const bool is_missing = CheckFilters(observer, family, hash).all;
+  const EpochManager::Guard guard(slot);
+  if (!is_missing) return false;
+  thread->plain_misses.Add(1);
+  thread->missing_streak = std::min(thread->missing_streak + 1, kMostMisses);
+  return true;
 }
 
 // A read of the newest state registers no snapshot. It searches the levels from the newest to the oldest. A version that it finds
@@ -168,7 +237,7 @@ Status DBImpl::ReadKeyAs(const Observer& observer, const ReadOptions& options, c
   if (options.snapshot != nullptr) return ReadAsOf(observer, options, family, key, hash, false, deliver);
   ThreadState* const thread = threads_.Get();
   std::atomic<uint64_t>* const slot = epochs_.EnterSlot();
-  Cached cached = AskCache(family, key, hash);
+  Cached cached = SearchCache(observer, family, key, hash);
   if (thread != nullptr && local_cache_ != nullptr && IsPlainHit(family, cached.entry) && !options.verify_checksums) {
     const EpochManager::Guard guard(slot);
     thread->plain_hits.Add(1);
@@ -176,7 +245,7 @@ Status DBImpl::ReadKeyAs(const Observer& observer, const ReadOptions& options, c
     observer.NotePlainHit();
     return deliver(cached.entry);
   }
-  if (std::is_same_v<Observer, UnobservedRead> && thread != nullptr && IsPlainMiss(family, hash, thread, &cached)) {
+  if (thread != nullptr && IsPlainMiss(observer, family, hash, thread, &cached)) {
     const EpochManager::Guard guard(slot);
     return deliver(static_cast<const LogEntry*>(nullptr));
   }
@@ -196,6 +265,7 @@ template <class Observer, class Deliver>
       return status.ok() ? deliver(entry) : status;
     has_operands = entry != nullptr && entry->is_operand();
   }
+  observer.NoteRepeated();
   return ReadAsOf(observer, options, family, key, hash, has_operands, deliver);
 }
 
@@ -221,8 +291,8 @@ template <class Observer, class Deliver>
   Status status;
   if (!has_operands) {
     const auto guard = epochs_.Enter();
-    const LogEntry* entry = FindPut(observer, family, SearchKey(family.order, key, sequence), hash, AskCache(family, key, hash),
-                                    threads_.Get(), nullptr, verify, &status);
+    const LogEntry* entry = FindPut(observer, family, SearchKey(family.order, key, sequence), hash,
+                                    SearchCache(observer, family, key, hash), threads_.Get(), nullptr, verify, &status);
     if (!status.ok()) return status;
     if (entry == nullptr || !entry->is_operand()) return deliver(entry);
   }
@@ -262,7 +332,7 @@ void DBImpl::ReadKeysAs(const Observer& observer, const ReadOptions& options, co
         const Family* const own = family(i);
         if (own == nullptr) continue;
         const uint64_t hash = hashes[i - begin];
-        Cached cached = AskCache(*own, keys[i], hash);
+        Cached cached = SearchCache(observer, *own, keys[i], hash);
         if (thread != nullptr && local_cache_ != nullptr && IsPlainHit(*own, cached.entry) &&
             cached.entry->sequence() <= sequence && !options.verify_checksums) {
           thread->plain_hits.Add(1);
@@ -271,7 +341,7 @@ void DBImpl::ReadKeysAs(const Observer& observer, const ReadOptions& options, co
           continue;
         }
         Status& status = (*statuses)[i];
-        if (std::is_same_v<Observer, UnobservedRead> && thread != nullptr && IsPlainMiss(*own, hash, thread, &cached)) {
+        if (thread != nullptr && IsPlainMiss(observer, *own, hash, thread, &cached)) {
           status = Status::NotFound();
           continue;
         }

@@ -317,9 +317,12 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
   for (const auto& worker : workers) {
     threads.emplace_back([&, worker = worker.get()] {
       ready.arrive_and_wait();
+      const bool counts = flags.perf_level > 1 && worker->db != nullptr;
+      if (counts) worker->db->BeginCounting(flags.perf_level);
       worker->stats.Start();
       body(worker);
       worker->stats.Stop();
+      if (counts) worker->stats.AddPerf(worker->db->EndCounting());
       shared.finished.fetch_add(1, std::memory_order_relaxed);
     });
   }

@@ -53,6 +53,11 @@ class Session {
   // Iterates over the keys in [lower, upper). Valid until the next call.
   virtual std::unique_ptr<Iterator> NewBoundedIterator(const std::optional<Slice>& lower, const std::optional<Slice>& upper);
 
+  // For --perf_level: the library measures what the calling thread does from now on. `level`: of RocksDB's PerfLevel.
+  virtual void BeginCounting(uint32_t) {}
+  // Ends that. Returns the counters in RocksDB's form, see PerfCounters; empty if the store has none.
+  virtual std::string EndCounting() { return {}; }
+
  protected:
   Session() = default;
 };

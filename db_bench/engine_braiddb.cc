@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "braiddb/db.h"
+#include "braiddb/perf_context.h"
 #include "db_bench/engine.h"
 #include "db_bench/environment.h"
 #include "db_bench/families.h"
@@ -61,6 +62,14 @@ class BraidDbSession : public Session {
   Status PinSnapshot() override {
     read_options_.snapshot = db_->GetSnapshot();
     return read_options_.snapshot != nullptr ? Status::OK() : Status::MemoryLimit("no memory for a snapshot");
+  }
+  void BeginCounting(uint32_t level) override {
+    SetPerfLevel(static_cast<PerfLevel>(level));
+    GetPerfContext()->Reset();
+  }
+  std::string EndCounting() override {
+    SetPerfLevel(PerfLevel::kDisable);
+    return GetPerfContext()->ToString(true);
   }
 
  protected:

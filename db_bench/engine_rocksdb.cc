@@ -71,8 +71,27 @@ class RocksDbSession : public LevelDbApiSession<RocksDbApi> {
     api_.read_options_upper_bound(read_options_, upper ? upper_.data() : nullptr, upper_.size());
     return NewIterator();
   }
+  // The C interface has fewer levels than the C++ interface. The largest one has all times.
+  void BeginCounting(uint32_t level) override {
+    if (api_.set_perf_level == nullptr) return;
+    constexpr uint32_t kAllTimes = 4;
+    api_.set_perf_level(static_cast<int>(std::min(level, kAllTimes)));
+    perf_context_ = api_.perf_context_create();
+    api_.perf_context_reset(perf_context_);
+  }
+  std::string EndCounting() override {
+    if (perf_context_ == nullptr) return {};
+    constexpr int kNothing = 1;
+    api_.set_perf_level(kNothing);
+    char* const report = api_.perf_context_report(perf_context_, 1);
+    std::string text = report;
+    api_.free(report);
+    api_.perf_context_destroy(std::exchange(perf_context_, nullptr));
+    return text;
+  }
 
  private:
+  rocksdb_perfcontext_t* perf_context_ = nullptr;  // from BeginCounting to EndCounting
   const rocksdb_snapshot_t* snapshot_ = nullptr;
   std::string lower_, upper_;
 };

@@ -32,7 +32,8 @@ struct Typed {
   std::string key_shape, key_file;
   std::string benchmarks, engine, engines, ycsb_popularity, huge_pages, l1, list_kind, memtable, persist_mode, region_paths,
       region_nodes;
-  int64_t key_size, value_size, batch_size, num_column_families, seek_nexts, multiread_stride, readwritepercent, threads, seed;
+  int64_t key_size, value_size, batch_size, num_column_families, seek_nexts, multiread_stride, readwritepercent, threads, seed,
+      perf_level;
   int64_t regions, max_region_size, initial_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables,
       checkpoint_tables;
   int64_t compaction_threads, recovery_threads, l0_compaction_trigger, l0_slowdown_writes_trigger;
@@ -203,13 +204,15 @@ void AddMixFlags(po::options_description* all, Flags* flags, Typed* typed) {
   all->add(group);
 }
 
-void AddReportFlags(po::options_description* all, Flags* flags) {
+void AddReportFlags(po::options_description* all, Flags* flags, Typed* typed) {
   po::options_description group("What to print", 110, 60);
   auto add = group.add_options();
   add("confidence_interval_only", Switch(&flags->confidence_interval_only),
       "name[X3]: print the confidence interval instead of the average");
   add("histogram", Switch(&flags->histogram), "print latency histograms; costs a clock read per operation");
   add("statistics", Switch(&flags->statistics), "print the database's counters at the end");
+  add("perf_level", Value<int64_t>(&typed->perf_level, 1),
+      "print what each operation costs in which level: 1: nothing, 2: counts, 3 and above: and times; slows operations down");
   add("settle", Switch(&flags->settle),
       "after each benchmark that writes, wait for its merges, and print the rate including them");
   add("stats_interval", Value<int64_t>(&flags->stats_interval, 0), "print a line per thread after each N operations");
@@ -403,6 +406,7 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   const int64_t rounds = flags->engines.size() > 1 ? 3 : 1;
   Take("rounds", typed.rounds == -1 ? rounds : typed.rounds, 1, 1000, &flags->rounds);
   Take("threads", typed.threads, 1, 4000, &flags->threads);
+  Take("perf_level", typed.perf_level, 0, 6, &flags->perf_level);
   Take("value_size", typed.value_size, 0, static_cast<int64_t>(kMaxValueSize), &flags->value_size);
   Take("batch_size", typed.batch_size, 1, INT32_MAX, &flags->batch_size);
   Take("num_column_families", typed.num_column_families, 1, int64_t{kMaxColumnFamilies} - 3, &flags->num_column_families);
@@ -514,7 +518,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   AddRangeFlags(&known, flags, &typed);
   AddEngineFlags(&known, flags, &typed);
   AddMixFlags(&known, flags, &typed);
-  AddReportFlags(&known, flags);
+  AddReportFlags(&known, flags, &typed);
   AddDatabaseFlags(&known, flags, &typed);
   try {
     const auto style = po::command_line_style::allow_long | po::command_line_style::long_allow_adjacent |

@@ -89,6 +89,7 @@ struct Flags {
   bool confidence_interval_only = false;
   bool histogram = false;
   bool statistics = false;
+  uint32_t perf_level = 1;
   bool settle = false;                 // after each benchmark that writes, wait for the remaining merges, and report the time
   int64_t stats_interval = 0;          // operations
   int64_t stats_interval_seconds = 0;  // seconds

@@ -93,7 +93,7 @@ const Group kIgnored[] = {
      "stats_level stats_dump_period_sec stats_persist_period_sec statistics_string stats_per_interval "
      "persist_stats_to_disk stats_history_buffer_size"},
     {Group::Of::kAll, "db_bench does not print that",
-     "perf_level thread_status_per_interval report_file_operations report_open_timing print_malloc_stats "
+     "thread_status_per_interval report_file_operations report_open_timing print_malloc_stats "
      "show_table_properties slow_usecs build_info report_bg_io_stats dump_malloc_stats use_stderr_info_logger "
      "allow_data_in_errors"},
     {Group::Of::kAll, "progress is shown on a terminal only, in place", "progress_reports"},

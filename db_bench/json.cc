@@ -110,6 +110,8 @@ Json ToJson(const Result& result) {
   if (!result.samples.list.empty()) json["state"] = StateOf(result.samples);
   json["counters"] = Json::object();
   for (const Figure& figure : result.counters) json["counters"][figure.name] = figure.value;
+  if (!measured.perf.figures().empty()) json["perf_context"] = Json::object();
+  for (const Figure& figure : measured.perf.figures()) json["perf_context"][figure.name] = figure.value;
   if (!result.demands.empty()) json["demanded_rate"] = ToJson(result.demands);
   if (!result.write_demands.empty()) json["demanded_write_rate"] = ToJson(result.write_demands);
   return json;

@@ -54,10 +54,17 @@ struct RocksDbApi {
   F(flush_in, flush_cf)                                                          \
   F(compact_range_in, compact_range_cf)                                          \
   F(property_value_in, property_value_cf)
+#define BRAIDDB_ROCKSDB_PERF(F)              \
+  F(set_perf_level, set_perf_level)          \
+  F(perf_context_create, perfcontext_create) \
+  F(perf_context_reset, perfcontext_reset)   \
+  F(perf_context_report, perfcontext_report) \
+  F(perf_context_destroy, perfcontext_destroy)
 #define BRAIDDB_DECLARE(name, there) decltype(&::rocksdb_##there) name;
   BRAIDDB_LEVELDB_API(BRAIDDB_DECLARE)
   BRAIDDB_ROCKSDB_ONLY(BRAIDDB_DECLARE)
   BRAIDDB_ROCKSDB_FAMILIES(BRAIDDB_DECLARE)                      // null unless requested
+  BRAIDDB_ROCKSDB_PERF(BRAIDDB_DECLARE)                          // null if the library lacks one of them
   BRAIDDB_DECLARE(options_from_string, get_options_from_string)  // null if the library lacks it
 #undef BRAIDDB_DECLARE
 
@@ -74,6 +81,9 @@ struct RocksDbApi {
     if (!library->missing().empty()) {
       return Status::NotSupported(library->path() + " does not support column families: it lacks " + library->missing().front());
     }
+    const size_t missing = library->missing().size();
+    BRAIDDB_ROCKSDB_PERF(BRAIDDB_FIND)
+    if (library->missing().size() != missing) set_perf_level = nullptr;
     BRAIDDB_FIND(options_from_string, get_options_from_string)
 #undef BRAIDDB_FIND
     return Status::OK();

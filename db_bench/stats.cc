@@ -112,6 +112,7 @@ void Stats::Merge(const Stats& other) {
   finish_ = std::max(finish_, other.finish_);
   if (message_.empty()) message_ = other.message_;
   for (size_t i = 0; i < kOperations; ++i) latencies_[i].Merge(other.latencies_[i]);
+  perf_.Merge(other.perf_);
 }
 
 Measurement Stats::Measured() const {
@@ -126,6 +127,7 @@ Measurement Stats::Measured() const {
   measured.verified = verified_;
   measured.message = message_;
   measured.latencies_ns = latencies_;
+  measured.perf = perf_;
   return measured;
 }
 
@@ -156,6 +158,8 @@ void Print(const std::string& name, const Measurement& measurement) {
     if (latencies.count() == 0) continue;
     std::printf("Microseconds per %s:\n%s\n", NameOf(static_cast<Operation>(i)), latencies.ToString(1000).c_str());
   }
+  if (!measurement.perf.figures().empty()) std::printf("PERF_CONTEXT:\n");
+  measurement.perf.Print(measurement.operations);
   std::fflush(stdout);
 }
 

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "db_bench/flags.h"
+#include "db_bench/perf_counters.h"
 #include "db_bench/rate.h"
 #include "util/histogram.h"
 
@@ -35,6 +37,7 @@ struct Measurement {
   double settled_cpu_seconds = 0;
   double background_ops_per_second = 0;  // of the background writer, merger, or scanner; 0: none
   uint64_t verified = 0;                 // number of values that --verify has compared
+  PerfCounters perf;                     // with --perf_level, of all threads
 
   double OperationsPerSecond() const { return static_cast<double>(operations) / seconds; }
   double MegabytesPerSecond() const { return static_cast<double>(bytes) / 1048576.0 / seconds; }
@@ -74,6 +77,7 @@ class Stats {
     has_found_ = true;
   }
   void AddVerified() { ++verified_; }
+  void AddPerf(std::string_view report) { perf_.Add(report); }
   void AddMessage(const std::string& message) { message_ = message; }
 
   // Announces the number of operations, or the seconds if not 0. Without a call the progress is unknown.
@@ -118,9 +122,11 @@ class Stats {
   Clock::time_point last_report_;
   uint64_t last_report_done_ = 0;
   std::array<Histogram, kOperations> latencies_;
+  PerfCounters perf_;
 };
 
-// Prints the line of RocksDB's db_bench, and with --histogram a histogram for each kind of operation.
+// Prints the line of RocksDB's db_bench, with --histogram a histogram for each kind of operation, and with --perf_level the
+// counters.
 void Print(const std::string& name, const Measurement& measurement);
 
 }  // namespace braiddb::bench

@@ -65,15 +65,18 @@ struct FamilyView {
   }
 
   // The newest entry of target.key in l0 that is not dead and has a sequence number <= target.sequence; null if there is none.
-  // `hash`: KeyHash of target.key in this family. `may_contain()`: the key filter's answer for the key. Groups are searched from
-  // the newest on, and a newer table never holds an older version, so the first entry found is the newest.
-  template <class MayContain>
-  const LogEntry* FindInTables(const SearchKey& target, uint64_t hash, const MayContain& may_contain, LookupTrace* trace) const {
+  // `hash`: KeyHash of target.key in this family. `may_contain()`: the key filter's answer for the key. `note(group)` is called
+  // before a group is searched. Groups are searched from the newest on, and a newer table never holds an older version, so the
+  // first entry found is the newest.
+  template <class MayContain, class Note>
+  const LogEntry* FindInTables(const SearchKey& target, uint64_t hash, const MayContain& may_contain, const Note& note,
+                               LookupTrace* trace) const {
     for (const TableGroup& group : groups) {
       if (group.index != nullptr) group.index->Prefetch(hash);  // the cache misses of all groups overlap
     }
     for (const TableGroup& group : groups) {
       if (group.in_filter && !may_contain()) continue;
+      note(group);
       const LogEntry* entry =
           group.index != nullptr ? group.index->Find(target, hash, group.columns, trace) : group.table->list.Find(target, trace);
       if (entry != nullptr) return entry;

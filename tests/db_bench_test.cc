@@ -233,6 +233,24 @@ TEST_F(DbBench, PrintsHistogramsIntervalsAndReportFile) {
   EXPECT_GE(second, 1u);
 }
 
+TEST_F(DbBench, PrintsWhatOperationsCost) {
+  const std::string json = directory_.File("r.json");
+  Result result = Bench("--benchmarks=fillrandom,readrandom --perf_level=3 --threads=2 --json=" + json);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const size_t reads = result.output.find("readrandom");
+  ASSERT_NE(reads, std::string::npos);
+  EXPECT_TRUE(Contains(result.output.substr(0, reads), "PERF_CONTEXT:\n")) << result.output;
+  EXPECT_TRUE(Contains(LineOf(result.output, "  write_wal_time"), " ns per operation, ")) << result.output;
+  // Of all threads together: each get searches the cache once.
+  EXPECT_TRUE(Contains(LineOf(result.output.substr(reads), "  lookup_cache_search_count"), " 1.000 per operation, 2000 in all"))
+      << result.output;
+  EXPECT_TRUE(Contains(test::ReadFileOrDie(json), "\"lookup_cache_search_count\": 2000"));
+
+  result = Bench("--benchmarks=fillrandom,readrandom --json=" + json);
+  EXPECT_FALSE(Contains(result.output, "PERF_CONTEXT")) << result.output;
+  EXPECT_FALSE(Contains(test::ReadFileOrDie(json), "perf_context"));
+}
+
 TEST_F(DbBench, SaysWhyNot) {
   const struct {
     const char* arguments;

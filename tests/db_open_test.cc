@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "braiddb/db.h"
@@ -80,6 +81,28 @@ TEST_F(DbOpenTest, AnyNumberOfRecoveryThreadsOpens) {
   std::unique_ptr<DB> db;
   ASSERT_OK(Open(options, &db));
   EXPECT_EQ(GetOrText(db.get(), NumberedKey(999)), "value");
+}
+
+// Each of them may take the directory away from the others.
+TEST_F(DbOpenTest, CreationsAndRemovalsAtOnce) {
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 3; ++thread) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 40 / kSlowdown; ++round) {
+        std::unique_ptr<DB> db;
+        for (const Status& status : {Open(TinyOptions(), &db), DB::Destroy({}, path_)}) {
+          if (status.ok() || status.IsBusy() || status.IsInvalidArgument()) continue;
+          ADD_FAILURE() << status.ToString();
+          ++failures;
+        }
+        db.reset();
+        (void)DB::Destroy({}, path_);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
 }
 
 TEST_F(DbOpenTest, ExistingDatabaseIsAnErrorIfAskedFor) {

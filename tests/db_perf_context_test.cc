@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "braiddb/comparator.h"
 #include "braiddb/perf_context.h"
 #include "braiddb/transaction.h"
 #include "tests/support/db_fixture.h"
@@ -14,6 +15,13 @@
 
 namespace braiddb::test {
 namespace {
+
+// Tables of families with an order of their own have no index.
+class Descending final : public Comparator {
+ public:
+  const char* Name() const override { return "descending"; }
+  int Compare(Slice a, Slice b) const override { return b.compare(a); }
+};
 
 class DbPerfContextTest : public DbTest {
  protected:
@@ -100,6 +108,76 @@ TEST_P(DbPerfContextTest, LookupsByLevel) {
   Counters().Reset();
   for (int i = 0; i < 100; ++i) EXPECT_EQ(GetOrText(db_.get(), NumberedKey(i)), "value");
   EXPECT_GT(Counters().user_key_comparison_count, 0u);
+}
+
+// A key of each level, and a missing one: which structures its get searches.
+TEST_P(DbPerfContextTest, EachSearchedStructureIsCounted) {
+  constexpr int kKeys = 1000;
+  for (int i = 0; i < kKeys; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "merged"));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  while (IntProperty(db_.get(), "braiddb.filter-bytes") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_OK(db_->Put({}, "in L0", "flushed"));
+  ASSERT_OK(db_->Flush());
+  ASSERT_OK(db_->Put({}, "in memory", "put"));
+
+  CountFrom(PerfLevel::kEnableTime);
+  EXPECT_EQ(GetOrText(db_.get(), "in memory"), "put");
+  EXPECT_EQ(Counters().get_from_memtable_count, 1u);
+  EXPECT_EQ(Counters().l0_index_search_count + Counters().last_level_search_count, 0u);
+
+  Counters().Reset();
+  EXPECT_EQ(GetOrText(db_.get(), "in L0"), "flushed");
+  EXPECT_EQ(Counters().get_from_memtable_count, 1u);
+  EXPECT_EQ(Counters().l0_index_search_count, 1u);
+  EXPECT_EQ(Counters().l0_list_search_count, 0u);
+  EXPECT_EQ(Counters().last_level_search_count, 0u);
+  EXPECT_GT(Counters().get_from_l0_time, 0u);
+  EXPECT_EQ(Counters().get_from_last_level_time, 0u);
+
+  Counters().Reset();
+  EXPECT_EQ(GetOrText(db_.get(), NumberedKey(500)), "merged");
+  EXPECT_EQ(Counters().get_from_memtable_count, 1u);
+  EXPECT_EQ(Counters().last_level_search_count, 1u);
+  EXPECT_GT(Counters().get_from_last_level_time, 0u);
+  EXPECT_GE(Counters().get_from_output_files_time, Counters().get_from_l0_time + Counters().get_from_last_level_time);
+
+  // One after the other, so that the thread expects to find none.
+  Counters().Reset();
+  for (int i = kKeys; i < kKeys + 100; ++i) EXPECT_EQ(GetOrText(db_.get(), NumberedKey(i)), "<not found>");
+  EXPECT_EQ(Counters().get_from_memtable_count, 100u);
+  EXPECT_EQ(Counters().bloom_sst_hit_count + Counters().bloom_sst_miss_count, 100u);
+  EXPECT_EQ(Counters().last_level_search_count, Counters().bloom_sst_hit_count);
+  EXPECT_EQ(Counters().lookup_cache_search_count + Counters().lookup_cache_fill_count, 0u) << "there is no cache";
+  EXPECT_EQ(Counters().get_repeated_count, 0u);
+}
+
+TEST_P(DbPerfContextTest, TablesWithoutAnIndexAreCounted) {
+  static const Descending descending;
+  options_.comparator = &descending;
+  db_.reset();
+  ASSERT_OK(DB::Open(options_, directory_.File("ordered"), &db_));
+  for (const char* value : {"1", "2", "3"}) {
+    ASSERT_OK(db_->Put({}, "a", value));
+    ASSERT_OK(db_->Flush());
+  }
+  CountFrom(PerfLevel::kEnableCount);
+  EXPECT_EQ(GetOrText(db_.get(), "b"), "<not found>");
+  EXPECT_EQ(Counters().l0_list_search_count, 3u);
+  EXPECT_EQ(Counters().l0_index_search_count, 0u);
+  EXPECT_EQ(Counters().last_level_search_count, 1u);
+}
+
+TEST_P(DbPerfContextTest, ReadsFillTheLookupCache) {
+  options_.lookup_cache_size = 1 << 20;
+  for (int i = 0; i < 100; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "value"));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  Reopen();
+  CountFrom(PerfLevel::kEnableCount);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(GetOrText(db_.get(), NumberedKey(50)), "value");
+  EXPECT_EQ(Counters().lookup_cache_search_count, 3u);
+  EXPECT_EQ(Counters().lookup_cache_fill_count, 1u);
+  EXPECT_EQ(Counters().block_cache_hit_count, 2u);
+  EXPECT_EQ(Counters().last_level_search_count, 1u);
 }
 
 TEST_P(DbPerfContextTest, TheLookupCacheHits) {

@@ -49,6 +49,14 @@ constexpr std::pair<const char*, perf::Counter> kCounters[] = {
     COUNTER(bloom_sst_miss_count),
     COUNTER(key_lock_wait_time),
     COUNTER(key_lock_wait_count),
+    COUNTER(lookup_cache_search_count),
+    COUNTER(lookup_cache_fill_count),
+    COUNTER(l0_index_search_count),
+    COUNTER(l0_list_search_count),
+    COUNTER(get_from_l0_time),
+    COUNTER(last_level_search_count),
+    COUNTER(get_from_last_level_time),
+    COUNTER(get_repeated_count),
 #undef COUNTER
 };
 static_assert(sizeof(PerfContext) == std::size(kCounters) * sizeof(uint64_t));
