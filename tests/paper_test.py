@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 BIN = os.environ["BRAIDDB_BIN"]
@@ -25,6 +26,7 @@ sys.path.insert(0, str(SOURCE / "scripts"))
 import paper  # noqa: E402
 import paper_figure  # noqa: E402
 import paper_figures  # noqa: E402  after the path is known
+import shapes_figures  # noqa: E402
 import stores_figures  # noqa: E402
 from benchreport import load  # noqa: E402
 
@@ -217,6 +219,27 @@ class Paper(unittest.TestCase):
             self.assertRegex(row["settled, k ops/s"], r"^\d+ \(\d+ to \d+\)$" if writes else "^–$")
         self.assertTrue({"rocksdb", "lmdb"} & there or all(row["engine"] != "rocksdb" or row["k ops/s"] == "not measured" for row in rows))
 
+    def test_the_page_of_shapes_has_every_shape_and_file_names_in_both_trees(self):
+        said = subprocess.run([f"{BIN}/db_bench", "--key_shape=none"], capture_output=True, text=True, check=False).stderr
+        self.assertTrue(said.strip().endswith("is none of " + ", ".join(shapes_figures.SHAPES)), said)
+        temporary = self.folder / "temporary"
+        temporary.mkdir()
+        with unittest.mock.patch.dict(os.environ, TMPDIR=str(temporary)):
+            result = self.paper("--shapes", "--only=user,files", "--update-docs")
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        (table,) = json.loads((self.folder / "docs/results/shapes.json").read_text(encoding="utf-8"))["results"]
+        self.assertEqual(tuple(table["head"]), shapes_figures.HEAD)
+        self.assertNotIn(str(temporary), json.dumps(table))
+        rows = [dict(zip(table["head"], line)) for line in table["rows"]]
+        whats = [*(f"{what}, k ops/s" for what in shapes_figures.ROWS.values()), shapes_figures.DRAM]
+        self.assertEqual([(row["keys"], row["what"]) for row in rows], [(key, what) for key in ("user", "files") for what in whats])
+        has_lmdb = rows[0]["LMDB"] != "–"
+        for row in rows:
+            for engine in shapes_figures.OURS.values():
+                self.assertRegex(row[engine], r"^\d+ \(\d+ to \d+\)$")
+                self.assertRegex(row[f"{engine} over LMDB"], r"^\d+\.\d\d$|^–$" if has_lmdb else "^–$")
+        self.assertEqual(list(temporary.iterdir()), [], "the file of names is left")
+
     def test_a_job_that_fails_is_said_and_leaves_no_result(self):
         self.assertEqual(self.paper("--only=nvtree-6").returncode, 0)
         programs = self.folder / "bin"
@@ -243,6 +266,7 @@ class Paper(unittest.TestCase):
             (["--update-docs", "--rounds=1"], "--update-docs needs --rounds=3 or more"),
             (["--rounds=0"], "--rounds is not between"),
             (["--stores", "--only=nvtree-8"], "there is no figure nvtree-8"),
+            (["--stores", "--shapes"], "--stores and --shapes exclude each other"),
         ):
             with self.subTest(arguments):
                 result = self.paper(*arguments)
