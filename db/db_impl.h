@@ -1,6 +1,7 @@
-// DBImpl: an open database. Its functions are implemented in files by verb: open.cc, families.cc, write.cc, visibility.cc,
-// read.cc, flush.cc, compact.cc, reclaim.cc, relocate.cc, room.cc, filter.cc, dram.cc, admin.cc; background.cc has the parts that
-// the background threads share.
+// DBImpl: an open database. Its functions are implemented in files by verb: open.cc, recover.cc, close.cc, families.cc,
+// family_drop.cc, write.cc, visibility.cc, read.cc, make_iterator.cc, flush.cc, compaction_thread.cc, compact.cc,
+// compact_range.cc, reclaim.cc, relocate.cc, room.cc, filter.cc, dram.cc, admin.cc; background.cc has the parts that the
+// background threads share.
 //
 // LOCKS  docs/CONCURRENCY.md has the order of the mutexes, and which mutexes are taken while another is held.
 #pragma once
@@ -156,28 +157,36 @@ class DBImpl final : public DB {
   void PrepareReads();
   Status CloseReadOnly();
 
-  // ---- open.cc
-  Status InChild() const;
+  // ---- place.cc
   Status JudgePlace(bool* exists);
   Status CheckRegionPaths() const;
   Status NotePlace() const;
   Status OpenFiles(const std::vector<ColumnFamilyDescriptor>& families);
-  Status CheckBeforeOpen(const std::vector<ColumnFamilyDescriptor>& families) const;
   Status CreateFiles();
   Status FinishCreation(bool notes_options);
   static void AbandonCreation(std::unique_ptr<DBImpl> db);
+
+  // ---- open.cc
+  Status InChild() const;
+  Status CheckBeforeOpen(const std::vector<ColumnFamilyDescriptor>& families) const;
   Status CheckDramBudget() const;
   Status OpenStructures();
+  void StartBackground();
+  // REQUIRES: families_mutex_.
+  void NoteOptions() const;
+  RegionSetOptions MakeRegionOptions() const;
+
+  // ---- recover.cc
   Status Recover();
   Status CopyReplayed(ReplayResult* replay);
   Status OpenJournal();
   Status OpenLevels();
   Status ReleaseUnownedSegments();
   void RestoreTables();
-  void StartBackground();
-  // REQUIRES: families_mutex_.
-  void NoteOptions() const;
-  RegionSetOptions MakeRegionOptions() const;
+
+  // ---- close.cc
+  // Every later write gets an error.
+  void EndWrites();
 
   // ---- families.cc
   // Creates the Family objects of the families that the MANIFEST lists, with the options of `descriptors`.
@@ -206,6 +215,8 @@ class DBImpl final : public DB {
   std::shared_ptr<Family> FindFamilyByName(const std::string& name);
   Options LevelOptions(const ColumnFamilyOptions& options) const;
   LastLevel::Parts LevelParts(const Family& family);
+
+  // ---- family_drop.cc
   Status CommitDrop(Family* family);
   // Makes one step of the purge of dropped families without handles. False: nothing can be done at present.
   bool PurgeFamilies();
@@ -217,6 +228,7 @@ class DBImpl final : public DB {
   bool WaitForPurge(uint64_t forgotten, std::chrono::steady_clock::time_point deadline);
   Status ForgetPurged();
 
+  // ---- int_properties.cc, admin.cc
   bool IntProperty(const Family& family, std::string_view property, uint64_t* value);
   uint64_t EntriesInActive(const ReadView& view, const Family& family) const;
   bool Property(const Family& family, std::string_view property, std::string* value);
@@ -612,7 +624,7 @@ class DBImpl final : public DB {
   // Puts the run `together` in the place of the runs `of` in the view.
   void InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together, bool of_merge);
 
-  // ---- compact.cc
+  // ---- compaction_thread.cc
   void CompactionLoop();
   void CompactUntilStopped();
   bool CompactionWanted() const;
@@ -620,8 +632,17 @@ class DBImpl final : public DB {
   std::chrono::steady_clock::time_point WritersPauseAt() const;
   // False if there was no work for this time. REQUIRES: *lock holds work_mutex_
   bool WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady_clock::duration at_most);
-  bool CompactionIdle() const;
   Status MakeCopies(bool* collapses_next);
+  // Postpones all merges: no table of L0 is listed, and the MANIFEST has no room for one. A merge is tried again after a second.
+  Status PostponeAll();
+  // Postpones a merge or sweep after an error that allows a retry.
+  void PostponeMerge(const Status& status);
+
+  // ---- compact_range.cc
+  bool CompactionIdle() const;
+  Status CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end);
+
+  // ---- compact.cc
   MergeJob MakeJob(uint64_t id, const Family& family, const VersionFilter* filter);
   // The family whose tables are merged next, among those with tables that the MANIFEST lists: first a family with copies of a
   // relocation; then, in a CompactRange, the family with the oldest table; else the family with the most tables. Null: no table
@@ -646,18 +667,13 @@ class DBImpl final : public DB {
   void Announce(MergeInput* input, ManifestState* state);
   void AnnounceNext(MergeTurn* turn, ManifestState* state);
   Status CompactTables();
-  // Postpones all merges: no table of L0 is listed, and the MANIFEST has no room for one. A merge is tried again after a second.
-  Status PostponeAll();
-  // Postpones a merge or sweep after an error that allows a retry.
-  void PostponeMerge(const Status& status);
   Status MergeTables(MergeTurn* turn);
   Status FinishMerge(Family* family, MergeTurn* turn, const MergeStats& stats);
   void InstallLastLevel(Family* family, size_t merged_tables);
+  bool MergeIsUnfinished();
   // `asks`: whether the user's compaction filter is called, if there is one.
   // REQUIRES: compaction_mutex_
-  bool MergeIsUnfinished();
   Status SweepFamily(Family* family, const KeyRanges& keys, bool asks);
-  Status CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end);
   // A number below which every live entry is in the last level of its family; 0: not known yet. REQUIRES: compaction_mutex_
   uint64_t MergedBoundary();
   // The same for one family. Every entry in its last level has a smaller number.
@@ -844,7 +860,6 @@ class DBImpl final : public DB {
   void PostStallCondition() noexcept;
 
   void Log(const std::string& line) const;
-  void EndWrites();  // every later write gets an error
 
   const Access access_;
   Options options_;

@@ -123,32 +123,30 @@ template <class Observer>
 const LogEntry* DBImpl::SearchLevels(const Observer& observer, const Family& family, const SearchKey& target, uint64_t hash,
                                      const Excluded& excluded, LookupTrace* trace) const {
   const ReadView& all = excluded.view != nullptr ? *excluded.view : *view_.load(std::memory_order_acquire);
-  const FamilyView& view = *all.Of(family.id);
-  if (!excluded.l0) {
-    // Loaded after the view; see filter.cc.
-    const KeyFilter* const filter = family.is_hashed ? filter_.load(std::memory_order_acquire) : nullptr;
-    if (filter != nullptr) filter->Prefetch(hash);
-    if (excluded.view == nullptr) {
-      [[maybe_unused]] const auto timed = observer.TimeMemtables();
-      const auto find = [&](const Memtable& set) {
-        const Memtable* const memtable = set.Of(family.id);
-        if (memtable == nullptr) return static_cast<const LogEntry*>(nullptr);
-        observer.NoteMemtables(1);
-        return memtable->Find(target, hash);
-      };
-      if (const LogEntry* entry = find(*all.active)) return entry;
-      for (const auto& memtable : all.immutables) {
-        if (const LogEntry* entry = find(*memtable)) return entry;
-      }
+  // Loaded after the view; see filter.cc.
+  const KeyFilter* const filter = family.is_hashed && !excluded.l0 ? filter_.load(std::memory_order_acquire) : nullptr;
+  if (filter != nullptr) filter->Prefetch(hash);
+  if (excluded.view == nullptr) {
+    [[maybe_unused]] const auto timed = observer.TimeMemtables();
+    const auto find = [&](const Memtable& set) {
+      const Memtable* const memtable = set.Of(family.id);
+      if (memtable == nullptr) return static_cast<const LogEntry*>(nullptr);
+      observer.NoteMemtables(1);
+      return memtable->Find(target, hash);
+    };
+    if (const LogEntry* entry = find(*all.active)) return entry;
+    for (const auto& memtable : all.immutables) {
+      if (const LogEntry* entry = find(*memtable)) return entry;
     }
     BRAIDDB_SYNC_POINT("DBImpl::SearchLevels:Memtables");
-    [[maybe_unused]] const auto timed = observer.TimeTables();
+  }
+  [[maybe_unused]] const auto timed = observer.TimeTables();
+  const FamilyView& view = *all.Of(family.id);
+  if (!excluded.l0) {
+    [[maybe_unused]] const auto timed_l0 = observer.TimeL0();
     const auto may_contain = [&] { return filter == nullptr || filter->MayContain(hash); };
     const auto note = [&](const FamilyView::TableGroup& group) { observer.NoteTables(group); };
-    {
-      [[maybe_unused]] const auto timed_l0 = observer.TimeL0();
-      if (const LogEntry* entry = view.FindInTables(target, hash, may_contain, note, trace)) return entry;
-    }
+    if (const LogEntry* entry = view.FindInTables(target, hash, may_contain, note, trace)) return entry;
     if (filter != nullptr) {
       trace->filtered = !may_contain();
       observer.NoteFilter(!trace->filtered);
@@ -156,7 +154,7 @@ const LogEntry* DBImpl::SearchLevels(const Observer& observer, const Family& fam
     }
   }
   observer.NoteLastLevel();
-  [[maybe_unused]] const auto timed = observer.TimeLastLevel();
+  [[maybe_unused]] const auto timed_last = observer.TimeLastLevel();
   return view.l1->Find(target, trace);
 }
 

@@ -1,0 +1,85 @@
+// Closing a database.
+#include "db/db_impl.h"
+#include "db/new_database.h"  // for the destructor
+#include "db/no_memory.h"
+
+namespace braiddb {
+
+void DBImpl::operator delete(DBImpl* db, std::destroying_delete_t) {
+  if (db->fork_mark_.is_in_child()) return;
+  db->~DBImpl();
+  static_assert(alignof(DBImpl) > __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+  ::operator delete(static_cast<void*>(db), std::align_val_t(alignof(DBImpl)));
+}
+
+DBImpl::~DBImpl() {
+  Status ignored = Close();
+  (void)ignored;  // the error is in the log; a caller that needs it calls Close
+  // If Close ran out of memory, the event thread still runs; its functions use members that are destroyed below.
+  if (events_ != nullptr) events_->Stop();
+  view_.store(nullptr);
+  current_view_.reset();
+  pending_flushes_.clear();
+  // Old views own memtables, whose deleters return arenas to this object. So they are freed while all members exist.
+  for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {
+  }
+  // Last levels retire the objects that they free, so they are destroyed before the epochs.
+  default_family_.last_level.reset();
+  for (const auto& family : families_) family->last_level.reset();
+}
+
+// Refuses all writes from here on: the MANIFEST says that the database was closed, so a later write would be lost.
+void DBImpl::EndWrites() {
+  const std::lock_guard lock(work_mutex_);
+  if (background_error_.ok()) background_error_ = Status::Aborted("the database in " + path_ + " is closed; open it again");
+  write_failed_.store(true, std::memory_order_release);
+}
+
+// STEPS   1 flush all memtables  2 end the background threads; a user's function that waits for them gets Aborted  3 deliver the
+//         events so far; later events wait for 5  4 store what makes the next open fast  5 refuse writes, and deliver the
+//         remaining events.
+// 3 and 5 come to an end: they do not wait for events that user's functions cause during delivery.
+Status DBImpl::Close() try {
+  if (fork_mark_.is_in_child()) return InChild();
+  if (closed_) return close_status_;
+  closed_ = true;
+  if (is_read_only()) return close_status_ = CloseReadOnly();
+  close_status_ = Status::MemoryLimit({});  // the result if an allocation below fails
+  EndFilterWrites();                        // later writes of filters would have to be replayed
+  uint64_t last_id = 0;
+  Status status;
+  try {
+    if (!write_failed_.load(std::memory_order_acquire)) status = FlushMemtables(&last_id);
+  } catch (const std::bad_alloc&) {
+    status = NoMemory();  // the threads must be joined all the same
+  }
+  stopping_.store(true, std::memory_order_release);
+  NotifyWork();
+  flush_thread_.join();
+  compaction_thread_.join();
+  if (events_ != nullptr) events_->Pause();  // until here the user's functions may use the database
+  if (status.ok()) status = BackgroundError();
+  std::vector<Segment*> sealing;
+  if (status.ok()) {
+    threads_.ForEach([&](ThreadState& thread) {
+      if (Segment* const segment = thread.writer.PrepareSeal(segments_.get()); segment != nullptr) sealing.push_back(segment);
+    });
+  }
+  epochs_.Reclaim();
+  if (status.ok()) ReleaseMoved();
+  if (status.ok()) status = default_family_.last_level->Close();
+  for (const auto& family : families_) {
+    if (status.ok() && !family->dropped.load(std::memory_order_relaxed)) status = family->last_level->Close();
+  }
+  if (status.ok()) status = segments_->FreeDeferred(true);
+  if (status.ok()) status = CheckpointAndClose(sealing);
+  close_status_ = status;
+  EndWrites();
+  Log("close: " + status.ToString());
+  if (events_ != nullptr) events_->Stop();
+  return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();  // the next open replays unflushed entries
+}
+
+}  // namespace braiddb
