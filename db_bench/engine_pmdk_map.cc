@@ -33,8 +33,10 @@ Status MakePmdkMapDriver(const std::string&, const Flags&, std::unique_ptr<Drive
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <shared_mutex>
+#include <string_view>
 #include <utility>
 
 #include "db_bench/families.h"
@@ -299,6 +301,19 @@ class PmdkMapEngine final : public Engine {
   std::unique_ptr<Maps> maps_;
 };
 
+// The layouts of pools are this and the name of the map.
+constexpr std::string_view kLayout = "db_bench ";
+
+// Whether the file has the signature and the layout of a pool that this engine made.
+bool IsPoolOfDbBench(const std::string& path) {
+  constexpr std::string_view kSignature("PMEMOBJ", 8);
+  constexpr size_t kLayoutAt = 4096;  // behind the header of the pool set
+  std::string head(kLayoutAt + kLayout.size(), 0);
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  return file.good() && head.starts_with(kSignature) && head.substr(kLayoutAt) == kLayout;
+}
+
 class PmdkMapDriver final : public Driver {
  public:
   PmdkMapDriver(const MapKind& kind, const Flags& flags) : kind_(kind), flags_(flags) {}
@@ -316,7 +331,7 @@ class PmdkMapDriver final : public Driver {
   Status Open(const std::string& path, bool exists, std::unique_ptr<Engine>* engine) override {
     setenv("PMEM_IS_PMEM_FORCE", "1", 0);  // libpmem reads it at the first pool
     const std::string file = path + "/pool";
-    const std::string layout = std::string("db_bench ") + kind_.name;
+    const std::string layout = std::string(kLayout) + kind_.name;
     PMEMobjpool* pool = nullptr;
     if (exists) {
       pool = pmemobj_open(file.c_str(), layout.c_str());
@@ -332,9 +347,13 @@ class PmdkMapDriver final : public Driver {
     if (status.ok()) *engine = std::make_unique<PmdkMapEngine>(std::move(maps));
     return status;
   }
+  // Removes only what a pool of db_bench has at its begin.
   Status Destroy(const std::string& path) override {
     std::error_code error;
-    fs::remove(path + "/pool", error);
+    const std::string file = path + "/pool";
+    if (!fs::exists(file, error)) return Status::OK();
+    if (!IsPoolOfDbBench(file)) return Status::InvalidArgument(file + " is not of db_bench; name another directory with --db");
+    fs::remove(file, error);
     if (!error) fs::remove(path, error);
     return error ? Status::IOError("cannot remove " + path + ": " + error.message()) : Status::OK();
   }

@@ -1,4 +1,4 @@
-// Checkpoints, backups, sorted files: what is copied is what was there, whole or not at all.
+// Checkpoints and backups: what is copied is what was there, whole or not at all.
 #include "braiddb/backup.h"
 
 #include <gtest/gtest.h>
@@ -16,59 +16,11 @@
 #include "braiddb/event_listener.h"
 #include "braiddb/options_file.h"
 #include "db/temporary_place.h"
-#include "tests/support/db_test_util.h"
-#include "tests/support/pmem_temp_dir.h"
+#include "tests/support/backup_fixture.h"
 #include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
-
-class BackupTest : public testing::Test {
- protected:
-  void SetUp() override {
-    options_ = TinyOptions(2);
-    options_.create_if_missing = true;
-    ASSERT_OK(DB::Open(options_, directory_.Sub("db"), &db_));
-    for (int i = 0; i < 500; ++i) {
-      const std::string key = NumberedKey(i * 7 % 500);
-      expected_[key] = PatternedValue(i, i % 50 == 0 ? 100'000 : 100);
-      ASSERT_OK(db_->Put({}, key, expected_[key]));
-    }
-    for (int i = 0; i < 500; i += 10) {
-      ASSERT_OK(db_->Delete({}, NumberedKey(i)));
-      expected_.erase(NumberedKey(i));
-    }
-    expected_[""] = "";
-    ASSERT_OK(db_->Put({}, "", ""));
-  }
-  std::unique_ptr<DB> OpenAt(const std::string& path, Options options) {
-    options.create_if_missing = false;
-    options.error_if_exists = false;
-    std::unique_ptr<DB> db;
-    EXPECT_OK(DB::Open(options, path, &db));
-    return db;
-  }
-  std::unique_ptr<DB> OpenCopy() { return OpenAt(directory_.Sub("copy"), options_); }
-  std::unique_ptr<BackupEngine> OpenEngine() {
-    std::unique_ptr<BackupEngine> engine;
-    EXPECT_OK(BackupEngine::Open(directory_.Sub("backups"), &engine));
-    return engine;
-  }
-  std::string Sub(const std::string& name) { return directory_.Sub(name); }
-  // Changes one byte of a file.
-  static void Damage(const std::string& path, uint64_t at) {
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(static_cast<std::streamoff>(at));
-    const char byte = static_cast<char>(file.get() ^ 1);
-    file.seekp(static_cast<std::streamoff>(at));
-    file.put(byte);
-  }
-
-  PmemTempDir directory_;
-  Options options_;
-  std::unique_ptr<DB> db_;
-  std::map<std::string, std::string> expected_;
-};
 
 // ---- Checkpoint
 
@@ -411,221 +363,7 @@ TEST_F(BackupTest, RegionsGoWhereTheyAreWanted) {
   EXPECT_TRUE(HoldsExactly(OpenAt(Sub("copy"), options).get(), expected_));
 }
 
-// ---- Sorted files
-
-TEST_F(BackupTest, IngestedFilesAreOneBatchTheLastOneWins) {
-  std::unique_ptr<SortedFileWriter> writer;
-  ASSERT_OK(SortedFileWriter::Create(Sub("one"), BytewiseComparator(), &writer));
-  for (int i = 0; i < 2000; ++i) {
-    const std::string key = "x" + NumberedKey(i);
-    ASSERT_OK(writer->Put(key, PatternedValue(i, 100)));
-    expected_[key] = PatternedValue(i, 100);
-  }
-  ASSERT_OK(writer->Finish());
-  EXPECT_EQ(writer->FileSize(), std::filesystem::file_size(Sub("one")));
-  EXPECT_TRUE(writer->Put("z", "").IsInvalidArgument());
-  EXPECT_TRUE(writer->Finish().IsInvalidArgument());
-  ASSERT_OK(SortedFileWriter::Create(Sub("two"), BytewiseComparator(), &writer));
-  ASSERT_OK(writer->Delete(NumberedKey(1)));
-  ASSERT_OK(writer->Put("x" + NumberedKey(5), "two"));
-  ASSERT_OK(writer->Finish());
-  expected_.erase(NumberedKey(1));
-  expected_["x" + NumberedKey(5)] = "two";
-  const uint64_t before = db_->GetLatestSequenceNumber();
-  IngestOptions options;
-  options.remove_files = true;
-  ASSERT_OK(IngestExternalFiles(db_.get(), {Sub("one"), Sub("two")}, options));
-  EXPECT_GE(db_->GetLatestSequenceNumber(), before + 2002);
-  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
-  EXPECT_FALSE(std::filesystem::exists(Sub("one")));
-}
-
-TEST_F(BackupTest, RangesOfAFileDeleteWhatWasThereBeforeIt) {
-  std::unique_ptr<SortedFileWriter> writer;
-  ASSERT_OK(SortedFileWriter::Create(Sub("one"), BytewiseComparator(), &writer));
-  ASSERT_OK(writer->Put(NumberedKey(150), "one"));
-  ASSERT_OK(writer->Put(NumberedKey(250), "one"));
-  ASSERT_OK(writer->Finish());
-  ASSERT_OK(SortedFileWriter::Create(Sub("two"), BytewiseComparator(), &writer));
-  ASSERT_OK(writer->DeleteRange(NumberedKey(200), NumberedKey(300)));
-  ASSERT_OK(writer->Put(NumberedKey(220), "two"));
-  ASSERT_OK(writer->DeleteRange(NumberedKey(210), NumberedKey(210)));  // of nothing
-  EXPECT_TRUE(writer->DeleteRange(NumberedKey(2), NumberedKey(1)).IsInvalidArgument());
-  EXPECT_TRUE(writer->DeleteRange("", std::string(kMaxKeySize + 1, 'c')).IsInvalidArgument());
-  ASSERT_OK(writer->Finish());
-  EXPECT_TRUE(writer->DeleteRange("a", "b").IsInvalidArgument());
-  ASSERT_OK(SortedFileWriter::Create(Sub("three"), BytewiseComparator(), &writer));
-  ASSERT_OK(writer->DeleteRange(NumberedKey(290), NumberedKey(310)));  // and no update
-  ASSERT_OK(writer->Finish());
-  ASSERT_OK(IngestExternalFiles(db_.get(), {Sub("one"), Sub("two"), Sub("three")}));
-  expected_.erase(expected_.lower_bound(NumberedKey(200)), expected_.lower_bound(NumberedKey(310)));
-  expected_[NumberedKey(150)] = "one";
-  expected_[NumberedKey(220)] = "two";
-  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
-}
-
-TEST_F(BackupTest, FilesOfAnotherOrderAndWhoWrites) {
-  std::unique_ptr<SortedFileWriter> writer;
-  ASSERT_OK(SortedFileWriter::Create(Sub("file"), ReverseBytewiseComparator(), &writer));
-  ASSERT_OK(writer->Put("z", "1"));
-  ASSERT_OK(writer->Put("y", "2"));
-  ASSERT_OK(writer->Finish());
-  IngestOptions options;
-  uint32_t updates = 0;
-  options.write = [&](const WriteBatch& batch) {
-    updates = batch.Count();
-    return Status::NoSpace("not now");
-  };
-  options.any_comparator = true;
-  options.remove_files = true;
-  EXPECT_CODE(IngestExternalFiles(db_.get(), {Sub("file")}, options), kNoSpace);
-  EXPECT_EQ(updates, 2u);
-  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
-  options.write = nullptr;
-  ASSERT_OK(IngestExternalFiles(db_.get(), {Sub("file")}, options));
-  expected_["y"] = "2";
-  expected_["z"] = "1";
-  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
-  EXPECT_FALSE(std::filesystem::exists(Sub("file")));
-  // A range of one order is none of another.
-  ASSERT_OK(SortedFileWriter::Create(Sub("ranges"), ReverseBytewiseComparator(), &writer));
-  ASSERT_OK(writer->DeleteRange("z", "y"));
-  ASSERT_OK(writer->Finish());
-  EXPECT_TRUE(IngestExternalFiles(db_.get(), {Sub("ranges")}, options).IsInvalidArgument());
-  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
-}
-
-// Two databases may have families with the same id.
-TEST_F(BackupTest, NothingIsIngestedIntoAFamilyOfAnotherDatabase) {
-  std::unique_ptr<DB> other;
-  ASSERT_OK(DB::Open(options_, Sub("other"), &other));
-  std::unique_ptr<ColumnFamilyHandle> ours, theirs;
-  ASSERT_OK(db_->CreateColumnFamily({}, "ours", &ours));
-  ASSERT_OK(other->CreateColumnFamily({}, "theirs", &theirs));
-  ASSERT_EQ(ours->GetID(), theirs->GetID());
-  std::unique_ptr<SortedFileWriter> writer;
-  ASSERT_OK(SortedFileWriter::Create(Sub("file"), BytewiseComparator(), &writer));
-  ASSERT_OK(writer->Put("key", "value"));
-  ASSERT_OK(writer->Finish());
-  IngestOptions options;
-  options.family = theirs.get();
-  EXPECT_TRUE(IngestExternalFiles(db_.get(), {Sub("file")}, options).IsInvalidArgument());
-  EXPECT_OK(IngestExternalFiles(other.get(), {Sub("file")}, options));
-  std::string value;
-  EXPECT_TRUE(db_->Get({}, ours.get(), "key", &value).IsNotFound());
-  EXPECT_OK(other->Get({}, theirs.get(), "key", &value));
-}
-
-TEST_F(BackupTest, WhatIsNoFileIsNoSortedFile) {
-  ASSERT_EQ(mkfifo(Sub("pipe").c_str(), 0600), 0);  // an open of it would wait
-  EXPECT_TRUE(IngestExternalFiles(db_.get(), {Sub("pipe")}).IsIOError());
-  std::filesystem::create_directory(Sub("directory"));
-  EXPECT_TRUE(IngestExternalFiles(db_.get(), {Sub("directory")}).IsIOError());
-  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
-}
-
-TEST_F(BackupTest, WritersOfSortedFilesKeepTheOrder) {
-  std::unique_ptr<SortedFileWriter> writer;
-  ASSERT_OK(SortedFileWriter::Create(Sub("file"), BytewiseComparator(), &writer));
-  EXPECT_TRUE(writer->Finish().IsInvalidArgument());
-  ASSERT_OK(writer->Put("b", ""));
-  EXPECT_TRUE(writer->Put("b", "").IsInvalidArgument());
-  EXPECT_TRUE(writer->Put("a", "").IsInvalidArgument());
-  EXPECT_TRUE(writer->Put(std::string(kMaxKeySize + 1, 'c'), "").IsInvalidArgument());
-  ASSERT_OK(writer->Put("c", ""));
-  EXPECT_FALSE(std::filesystem::exists(Sub("file")));
-  writer.reset();  // not finished: nothing is left
-  EXPECT_FALSE(std::filesystem::exists(Sub("file.tmp")));
-  EXPECT_TRUE(SortedFileWriter::Create(Sub("nowhere/file"), BytewiseComparator(), &writer).IsNotFound());
-}
-
-TEST_F(BackupTest, NothingIsIngestedOfFilesOfWhichOneIsWrong) {
-  std::unique_ptr<SortedFileWriter> writer;
-  ASSERT_OK(SortedFileWriter::Create(Sub("sound"), BytewiseComparator(), &writer));
-  ASSERT_OK(writer->Put("sound", "v"));
-  ASSERT_OK(writer->Finish());
-  ASSERT_OK(SortedFileWriter::Create(Sub("other order"), ReverseBytewiseComparator(), &writer));
-  ASSERT_OK(writer->Put("k", "v"));
-  ASSERT_OK(writer->Finish());
-  std::filesystem::copy_file(Sub("sound"), Sub("damaged"));
-  Damage(Sub("damaged"), 100);
-  EXPECT_TRUE(IngestExternalFiles(db_.get(), {Sub("sound"), Sub("other order")}).IsInvalidArgument());
-  EXPECT_TRUE(IngestExternalFiles(db_.get(), {Sub("sound"), Sub("damaged")}).IsCorruption());
-  EXPECT_TRUE(IngestExternalFiles(db_.get(), {Sub("sound"), Sub("nowhere")}).IsNotFound());
-  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
-}
-
 // ---- Column families
-
-// A comparator of the program's own.
-class ByLength final : public Comparator {
- public:
-  int Compare(Slice a, Slice b) const override {
-    if (a.size() != b.size()) return a.size() < b.size() ? -1 : 1;
-    return a.compare(b);
-  }
-  const char* Name() const override { return "test.ByLength"; }
-};
-
-class FamilyCopyTest : public BackupTest {
- protected:
-  using Handles = std::vector<std::unique_ptr<ColumnFamilyHandle>>;
-  static std::vector<ColumnFamilyDescriptor> Families(const Options& options) {
-    std::vector<ColumnFamilyDescriptor> families = {{"default", ColumnFamilyOptions(options)}, {"tree", {}}, {"by length", {}}};
-    families[1].options.l1 = L1Kind::kNvTree;
-    families[1].options.nv_leaf_size = 1024;
-    families[1].options.comparator = ReverseBytewiseComparator();
-    families[2].options.comparator = &ByLengthOrder();
-    return families;
-  }
-  static const Comparator& ByLengthOrder() {
-    static const ByLength order;
-    return order;
-  }
-  static std::string KeysOf(DB* db, ColumnFamilyHandle* family) {
-    std::string keys;
-    const auto iterator = db->NewIterator({}, family);
-    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next())
-      keys += std::string(iterator->key()) + "=" + std::string(iterator->value()) + " ";
-    EXPECT_OK(iterator->status());
-    return keys;
-  }
-  // Ids 1 and 3, since the one between is gone; a copy gives others.
-  void Fill() {
-    Handles made(3);
-    const auto families = Families(options_);
-    ASSERT_OK(db_->CreateColumnFamily(families[1].options, "tree", &made[0]));
-    ASSERT_OK(db_->CreateColumnFamily({}, "gone", &made[1]));
-    ASSERT_OK(db_->CreateColumnFamily(families[2].options, "by length", &made[2]));
-    ASSERT_OK(db_->DropColumnFamily(made[1].get()));
-    WriteBatch batch;
-    for (const char* key : {"a", "b", "cc"}) batch.Put(made[0].get(), key, "t");
-    for (const char* key : {"ccc", "b", "aa"}) batch.Put(made[2].get(), key, "l");
-    ASSERT_OK(db_->Write({}, batch));
-    handles_ = std::move(made);
-  }
-  void ExpectAll(const std::string& path) {
-    Handles handles;
-    std::unique_ptr<DB> copy;
-    ASSERT_OK(DB::Open(options_, path, Families(options_), &handles, &copy));
-    EXPECT_EQ(KeysOf(copy.get(), handles[1].get()), "cc=t b=t a=t ");
-    EXPECT_EQ(KeysOf(copy.get(), handles[2].get()), "b=l aa=l ccc=l ");
-    EXPECT_EQ(handles[1]->GetOptions().l1, L1Kind::kNvTree);
-    const auto iterator = copy->NewIterator({});
-    auto wanted = expected_.begin();
-    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++wanted) {
-      ASSERT_NE(wanted, expected_.end());
-      ASSERT_EQ(iterator->key(), wanted->first);
-      ASSERT_EQ(iterator->value(), wanted->second);
-    }
-    EXPECT_EQ(wanted, expected_.end());
-    handles.clear();
-    EXPECT_OK(copy->Close());
-  }
-  void TearDown() override { handles_.clear(); }
-
-  Handles handles_;
-};
 
 TEST_F(FamilyCopyTest, CheckpointsHaveAllFamiliesWithTheirOrdersAndLastLevels) {
   Fill();
@@ -695,22 +433,6 @@ TEST_F(FamilyCopyTest, ACopyIsOfOneMoment) {
   }
   stop.store(true);
   writer.join();
-}
-
-TEST_F(FamilyCopyTest, FilesAreIngestedIntoTheFamilyThatIsNamed) {
-  Fill();
-  std::unique_ptr<SortedFileWriter> file;
-  ASSERT_OK(SortedFileWriter::Create(Sub("file"), &ByLengthOrder(), &file));
-  ASSERT_OK(file->Put("z", "f"));
-  ASSERT_OK(file->Put("aa", "f"));
-  ASSERT_OK(file->DeleteRange("b", "c"));
-  ASSERT_OK(file->Finish());
-  IngestOptions options;
-  EXPECT_CODE(IngestExternalFiles(db_.get(), {Sub("file")}, options), kInvalidArgument) << "of another order";
-  options.family = handles_[2].get();
-  ASSERT_OK(IngestExternalFiles(db_.get(), {Sub("file")}, options));
-  EXPECT_EQ(KeysOf(db_.get(), handles_[2].get()), "z=f aa=f ccc=l ");
-  EXPECT_EQ(KeysOf(db_.get(), handles_[0].get()), "cc=t b=t a=t ");
 }
 
 std::vector<uint32_t> IdsOf(const BackupEngine& engine) {
