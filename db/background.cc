@@ -8,24 +8,18 @@ namespace braiddb {
 
 void DBImpl::InstallView(std::shared_ptr<ReadView> view) {
   const std::shared_ptr<const ReadView> old = std::exchange(current_view_, std::move(view));
-  uint64_t l0_entries = 0;
-  size_t most = 0;
-  size_t sum = 0;
-  size_t families = 0;
-  uint64_t oldest = UINT64_MAX;
+  L0Load::Tables tables;
   current_view_->ForEach([&](uint32_t id, const FamilyView& levels) {
     if (FindFamily(id)->is_gone.load(std::memory_order_relaxed)) return;  // the family was dropped: no merge takes its tables
-    for (const auto& table : levels.l0) l0_entries += table->entries;
-    most = std::max(most, levels.l0.size());
-    sum += levels.l0.size();
-    families += !levels.l0.empty();
-    if (!levels.l0.empty()) oldest = std::min(oldest, levels.l0.back()->id());
+    if (levels.l0.empty()) return;
+    const auto count = static_cast<uint32_t>(levels.l0.size());
+    for (const auto& table : levels.l0) tables.entries += table->entries;
+    tables.most = std::max(tables.most, count);
+    tables.sum += count;
+    ++tables.families;
+    tables.oldest_id = std::min(tables.oldest_id, levels.l0.back()->id());
   });
-  l0_entries_.store(l0_entries, std::memory_order_relaxed);
-  l0_count_.store(static_cast<uint32_t>(most), std::memory_order_release);
-  l0_sum_.store(static_cast<uint32_t>(sum), std::memory_order_relaxed);
-  l0_families_.store(static_cast<uint32_t>(families), std::memory_order_relaxed);
-  oldest_l0_id_.store(oldest, std::memory_order_release);
+  l0_load_.Set(tables);
   // release: pairs with the acquire of readers; the view's tables and their links are complete.
   view_.store(current_view_.get(), std::memory_order_release);
   try {

@@ -18,7 +18,7 @@ MergeJob DBImpl::MakeJob(uint64_t id, const Family& family, const VersionFilter*
           filter,
           options_.compaction_threads,
           &stopping_,
-          &settled_entries_,
+          l0_load_.settled_counter(),
           moved_ == nullptr ? nullptr : &moved_->entries};
 }
 
@@ -125,7 +125,7 @@ Status DBImpl::CompactTables() try {
     {
       std::lock_guard view_lock(view_mutex_);
       const bool is_picked = PickMerge(nullptr, &input);
-      if (input.family == nullptr && oldest_l0_id_.load(std::memory_order_acquire) != UINT64_MAX) return PostponeAll();
+      if (input.family == nullptr && l0_load_.oldest_id() != UINT64_MAX) return PostponeAll();
       if (!is_picked) return Status::OK();
       Announce(&input, &state);
     }
@@ -266,7 +266,7 @@ void DBImpl::InstallLastLevel(Family* family, size_t merged_tables) {
   });
   InstallView(view);
   family->merging_tables = 0;
-  settled_entries_.store(0, std::memory_order_relaxed);
+  l0_load_.settled_counter()->store(0, std::memory_order_relaxed);
 }
 
 // Removes entries that no snapshot needs from key ranges of the last level.

@@ -55,7 +55,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
     const bool sweeps_all = options.sweep_last_level && begin == nullptr && end == nullptr;
     manual_compaction_ = sweeps_all ? ManualCompaction::kBeforeSweep : ManualCompaction::kManual;
     manual_family_ = family;
-    while (status.ok() && oldest_l0_id_.load(std::memory_order_acquire) <= last_id) status = CompactTables();
+    while (status.ok() && l0_load_.oldest_id() <= last_id) status = CompactTables();
     if (status.ok() && resume_merge_) status = CompactTables();
     const bool is_there = !family->is_gone.load(std::memory_order_acquire);
     if (status.ok() && options.sweep_last_level && is_there) status = SweepFamily(family, {{begin, end}}, true);

@@ -35,7 +35,7 @@ constexpr std::chrono::seconds kMaxPause{2};
 bool DBImpl::CompactionWanted() const {
   if (!changing_.MergesByItself() || write_failed_.load(std::memory_order_acquire)) return false;
   if (!postponed_merge_.ok()) return std::chrono::steady_clock::now() >= postponed_until_;
-  const uint32_t tables = l0_count_.load(std::memory_order_acquire);  // of the family that has the most tables
+  const uint32_t tables = l0_load_.most();  // of the family that has the most tables
   if (tables > 0 && SpaceIsShort()) return true;
   // Otherwise the tombstones would keep their memory.
   if (tables > 0 && RangesAreMany() && snapshots_.Oldest() == UINT64_MAX) return true;
@@ -48,7 +48,7 @@ bool DBImpl::CompactionWanted() const {
   const uint32_t longer = std::min(changing_.SlowdownTrigger(), std::max<uint32_t>(trigger, kMaxMergedTables));
   const uint32_t enough = waits_longer ? longer : trigger;
   if (L0Pressure(enough) >= enough) return true;
-  const uint64_t oldest = oldest_l0_id_.load(std::memory_order_acquire);
+  const uint64_t oldest = l0_load_.oldest_id();
   if (oldest == kRelocationId || oldest <= scan_merge_id_.load(std::memory_order_acquire)) return true;
   return tables > 0 && (waiting_for_compaction_ > 0 || WritersPause());
 }
@@ -156,7 +156,7 @@ void DBImpl::CompactUntilStopped() {
 void DBImpl::PostponeMerge(const Status& status) {
   if (OutcomeOf(Work::kMerge, status) != Outcome::kLater) return;
   resume_merge_ = true;
-  settled_entries_.store(0, std::memory_order_relaxed);
+  l0_load_.settled_counter()->store(0, std::memory_order_relaxed);
   Log("compaction: postponed: " + status.ToString());
   std::lock_guard lock(work_mutex_);
   postponed_merge_ = status;
@@ -209,7 +209,7 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
     const auto now = std::chrono::steady_clock::now();
     if (now >= end) return false;
     auto until = end;
-    const bool tables_wait = l0_count_.load(std::memory_order_acquire) > 0 && changing_.MergesByItself();
+    const bool tables_wait = l0_load_.most() > 0 && changing_.MergesByItself();
     if (tables_wait) until = std::min(end, WritersPauseAt() > now ? WritersPauseAt() : now + kMinPause);
     if (!postponed_merge_.ok()) until = std::min(end, std::max(now, postponed_until_));
     work_changed_.wait_until(*lock, until);

@@ -27,11 +27,13 @@
 #include "compaction/last_level.h"
 #include "compaction/relocation.h"
 #include "compaction/version_filter.h"
+#include "db/arena_pool.h"
 #include "db/cache_share.h"
 #include "db/dram_budget.h"
 #include "db/error_policy.h"
 #include "db/event_queue.h"
 #include "db/family.h"
+#include "db/l0_load.h"
 #include "db/merge_context.h"
 #include "db/relocation_progress.h"
 #include "db/snapshot_list.h"
@@ -913,9 +915,7 @@ class DBImpl final : public DB {
   AnnouncedNumber spare_barrier_;   // shared by these threads, one at a time
   uint64_t last_update_at_open_ = 0;
   SnapshotList snapshots_;
-  std::mutex pace_mutex_;           // only tried: a thread that does not get it uses pace_ns_
-  WritePace pace_;                  // pace_mutex_
-  std::atomic<double> pace_ns_{0};  // delay per entry, nanoseconds
+  SharedWritePace pace_;
 
   // Writers and rotations draw sequence numbers from next_sequence_.
   alignas(128) std::atomic<uint64_t> next_sequence_{1};
@@ -925,13 +925,7 @@ class DBImpl final : public DB {
   alignas(128) std::atomic<Memtable*> active_{nullptr};
   std::atomic<const ReadView*> view_{nullptr};
   std::atomic<uint32_t> immutable_count_{0};
-  std::atomic<uint32_t> l0_count_{0};     // tables of the family that has the most
-  std::atomic<uint32_t> l0_sum_{0};       // tables of all families
-  std::atomic<uint32_t> l0_families_{0};  // families that have tables
-  std::atomic<uint64_t> l0_entries_{0};
-  std::atomic<uint64_t> settled_entries_{0};        // entries of L0 that the running merge has merged
-  std::atomic<uint64_t> oldest_l0_id_{UINT64_MAX};  // UINT64_MAX: L0 is empty
-  std::atomic<uint64_t> flushed_memtable_id_{0};    // memtables up to this id are in L0 or below
+  std::atomic<uint64_t> flushed_memtable_id_{0};  // memtables up to this id are in L0 or below
   std::atomic<bool> write_failed_{false};
   const ForkMark fork_mark_{&write_failed_};
   std::atomic<bool> iterator_came_{false};         // since the last flush
@@ -942,6 +936,8 @@ class DBImpl final : public DB {
   std::atomic<uint64_t> flushed_at_look_{0};  // flushed_memtable_id_ at the last search
   // Every entry with a larger number is where it was written. Changed under compaction_mutex_.
   std::atomic<uint64_t> log_floor_{0};
+
+  L0Load l0_load_;
 
   mutable std::mutex view_mutex_;
   std::shared_ptr<const ReadView> current_view_;  // owns *view_
@@ -955,10 +951,9 @@ class DBImpl final : public DB {
   static constexpr uint32_t kFlushesPerIterator = 16;
   uint32_t flushes_since_iterator_ = kFlushesPerIterator;  // used by the flush thread
 
-  static constexpr size_t kKeptArenas = 6;
   static constexpr size_t kKeptArenasOfBudget = 2;  // dram_budget.cc counts them
   size_t KeptArenas() const {
-    return dram_.is_set() ? kKeptArenasOfBudget : std::min<size_t>(options_.max_immutable_memtables, kKeptArenas - 1) + 1;
+    return dram_.is_set() ? kKeptArenasOfBudget : std::min<size_t>(options_.max_immutable_memtables, ArenaPool::kMost - 1) + 1;
   }
   // The number of bytes of a kept arena that stay allocated.
   uint64_t KeptArenaBytes() const { return std::min<uint64_t>(2 * changing_.memtable_size, dram_.kept_arena); }
@@ -983,8 +978,7 @@ class DBImpl final : public DB {
   uint64_t idle_calls_ = 0;   // CallsOfUsers at the last check; this and idle_rounds_ are used by the flush thread
   uint32_t idle_rounds_ = 0;  // consecutive checks that found the same number
 
-  std::mutex arenas_mutex_;
-  std::vector<std::unique_ptr<Arena>> arenas_;
+  ArenaPool arenas_;
 
   std::mutex filter_mutex_;
   std::shared_ptr<KeyFilter> current_filter_;      // owns *filter_

@@ -141,10 +141,7 @@ uint64_t DBImpl::CallsOfUsers() const {
 bool DBImpl::GiveBackIdle() {
   const uint64_t calls = CallsOfUsers();
   idle_rounds_ = calls == std::exchange(idle_calls_, calls) ? idle_rounds_ + 1 : 0;
-  if (idle_rounds_ >= kRoundsForArenas) {
-    std::lock_guard lock(arenas_mutex_);
-    arenas_.clear();
-  }
+  if (idle_rounds_ >= kRoundsForArenas) arenas_.Clear();
   if (lookup_cache_ == nullptr) return idle_rounds_ < kRoundsForArenas;
   std::lock_guard lock(cache_size_mutex_);
   if (cache_is_resized_.load(std::memory_order_relaxed)) {

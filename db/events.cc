@@ -94,7 +94,7 @@ void DBImpl::PostStallCondition() noexcept {
   events_->Post([this]() -> EventQueue::Event {
     const uint32_t most_waiting = changing_.max_immutable_memtables.load(std::memory_order_relaxed);
     const bool flushes_are_behind = immutable_count_.load(std::memory_order_relaxed) > most_waiting;
-    const bool merges_are_behind = changing_.MergesByItself() && l0_count_.load(std::memory_order_relaxed) > SlowdownTables();
+    const bool merges_are_behind = changing_.MergesByItself() && l0_load_.most() > SlowdownTables();
     const auto now = flushes_are_behind || merges_are_behind ? WriteStallCondition::kDelayed : WriteStallCondition::kNormal;
     const auto before = std::exchange(told_condition_, now);
     if (before == now) return {};

@@ -60,7 +60,7 @@ bool DBImpl::FilterWanted() const {
   const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
   if (filter == nullptr) return uses_filter_;
   if (filter->is_full()) return true;
-  const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_entries_.load(std::memory_order_relaxed);
+  const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_load_.entries();
   if (KeysThatFit(filter->bytes()) < entries) return false;  // there is room for one filter only, and the present one is useful
   if (entries > filter_room_) return true;
   if (compaction_idle_ && filter->parts() > 1) return true;
@@ -104,7 +104,7 @@ uint64_t DBImpl::KeysThatFit(uint64_t in_use) const {
 
 DBImpl::FilterStep DBImpl::BeginFilter() {
   BRAIDDB_SYNC_POINT("DBImpl::BeginFilter");
-  const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_entries_.load(std::memory_order_relaxed);
+  const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_load_.entries();
   uint64_t in_use = current_filter_ == nullptr ? 0 : current_filter_->bytes();
   if (in_use > 0 && KeysThatFit(in_use) < entries) {
     ReplaceFilter(nullptr);  // there is room for one filter only, and the present one is full

@@ -196,17 +196,12 @@ void DBImpl::WaitIdle(std::unique_lock<std::mutex>* lock, const std::function<bo
 // Prepares an arena for the next memtable, which will need about as much memory as this one. The writer that rotates memtables
 // then need not wait for page faults.
 void DBImpl::PrepareArena(const Memtable& like) {
-  if (stopping_.load(std::memory_order_acquire)) return;
-  {
-    std::lock_guard lock(arenas_mutex_);
-    if (!arenas_.empty()) return;
-  }
+  if (stopping_.load(std::memory_order_acquire) || !arenas_.empty()) return;
   const uint64_t entries = ExpectedEntries(&like);
   std::unique_ptr<Arena> arena = CreateArena(entries);
   if (arena == nullptr) return;  // the writer that rotates tries again
   arena->Populate(std::min(like.DramBytes(), KeptArenaBytes()));
-  std::lock_guard lock(arenas_mutex_);
-  if (arenas_.size() < KeptArenas()) arenas_.push_back(std::move(arena));
+  arenas_.Keep(std::move(arena), KeptArenas());
 }
 
 // Sets the fields of *took that measure the flush itself, without waits for writers.

@@ -114,14 +114,13 @@ void DBImpl::AddThrottle(MetricFigures* figures) const {
   const double slowdown = changing_.SlowdownTrigger();
   throttle.by_flushes = figures->immutable_memtables > changing_.max_immutable_memtables.load(std::memory_order_relaxed);
   throttle.by_merges = changing_.MergesByItself() && L0Pressure(slowdown) > slowdown;
-  throttle.delay_ns = throttle.by_merges ? pace_ns_.load(std::memory_order_relaxed) : 0;
+  throttle.delay_ns = throttle.by_merges ? pace_.last_ns() : 0;
   throttle.by_space = BoundsSpace() && IsHeldForSpace();
   const uint32_t waits_for_room = waiting_for_room_.load(std::memory_order_relaxed);
   throttle.by_full_region = waits_for_room > 0;
   throttle.waiting_writers = waits_for_room + held_writers_.load(std::memory_order_relaxed);
   throttle.is_stopped = write_failed_.load(std::memory_order_acquire);
-  const uint64_t entries = l0_entries_.load(std::memory_order_relaxed);
-  figures->backlog_entries = entries - std::min(entries, settled_entries_.load(std::memory_order_relaxed));
+  figures->backlog_entries = l0_load_.NotSettled();
   figures->backlog_bytes = BytesNotMerged();
 }
 
@@ -142,7 +141,7 @@ void DBImpl::AddJobs(MetricFigures* figures) const {
     compacts = compaction_running_;
   }
   constexpr double kUnknown = -1;
-  const auto settled = static_cast<double>(settled_entries_.load(std::memory_order_relaxed));
+  const auto settled = static_cast<double>(l0_load_.settled());
   figures->jobs = {
       {"flush", flushes, kUnknown},
       {"merge", compacts, compacts && merging > 0 ? settled / static_cast<double>(merging) : kUnknown},

@@ -128,7 +128,6 @@ DBImpl::DBImpl(const Options& options, const std::string& path, Access access)
       by_id_(std::make_unique<std::atomic<Family*>[]>(kMaxFamilies)),
       cache_share_(options.lookup_cache_limit) {
   by_id_[0].store(&default_family_, std::memory_order_relaxed);
-  arenas_.reserve(kKeptArenas);  // the deleter of a memtable adds arenas, and must not fail
 }
 
 Status DBImpl::Open(const Options& given, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,

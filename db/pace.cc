@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -74,33 +73,19 @@ double DBImpl::SlowdownTables() const {
   return std::max(least, std::min(kMaxTables, entries / static_cast<double>(options_.memtable_max_entries)));
 }
 
-// The number of tables in L0, as one family would have them. With one family it is the family's number. With several families,
-// `slowdown` is reached when the sum of tables reaches `slowdown` plus twice l0_compaction_trigger for each other family. Beyond
-// that point the sum counts twice, because merges of small tables take longer per entry.
 double DBImpl::L0Pressure(double slowdown) const {
-  const double most = l0_count_.load(std::memory_order_relaxed);
-  const double sum = l0_sum_.load(std::memory_order_relaxed);
-  const double others = std::max<double>(1, l0_families_.load(std::memory_order_relaxed)) - 1;
-  const double allowed = slowdown + others * 2 * changing_.l0_compaction_trigger.load(std::memory_order_relaxed);
-  const double by_sum = sum * slowdown / allowed;
-  return std::max(most, by_sum + std::max(0.0, by_sum - slowdown) * (others > 0 ? 1 : 0));
+  return l0_load_.Pressure(slowdown, changing_.l0_compaction_trigger.load(std::memory_order_relaxed));
 }
 
 // The delay per entry, in nanoseconds, computed from the part of L0 that is not merged. A running merge lowers the delay steadily
-// as it proceeds. At full load writers and merges settle at the same speed. A thread that does not get pace_mutex_ uses the last
-// delay.
+// as it proceeds. At full load writers and merges settle at the same speed.
 double DBImpl::PaceNs() {
-  const std::unique_lock lock(pace_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return pace_ns_.load(std::memory_order_relaxed);
-  const double slowdown = SlowdownTables();
-  const double tables = L0Pressure(slowdown);
-  const auto all = static_cast<double>(l0_entries_.load(std::memory_order_relaxed));
-  const auto settled = static_cast<double>(settled_entries_.load(std::memory_order_relaxed));
-  // With a DRAM budget all tables count: a merge frees their memory when it ends.
-  const double waiting = dram_.is_set() ? tables : tables * (1 - std::min(1.0, settled / std::max(1.0, all)));
-  const double ns = pace_.Next(dram_.pace, waiting - slowdown, WritePace::Clock::now());
-  pace_ns_.store(ns, std::memory_order_relaxed);
-  return ns;
+  return pace_.Next(dram_.pace, [this] {
+    const double slowdown = SlowdownTables();
+    const double tables = L0Pressure(slowdown);
+    // With a DRAM budget all tables count: a merge frees their memory when it ends.
+    return (dram_.is_set() ? tables : tables * l0_load_.NotSettledShare()) - slowdown;
+  });
 }
 
 void DBImpl::PaceWrites(ThreadState* thread) {

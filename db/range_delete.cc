@@ -146,7 +146,7 @@ void DBImpl::WaitForRanges(ThreadState* thread) {
     {
       std::lock_guard lock(view_mutex_);
       const bool is_written = next_sequence_.load(std::memory_order_seq_cst) > active_first_sequence_;
-      const bool is_first = immutable_count_.load(std::memory_order_acquire) == 0 && oldest_l0_id_.load() == UINT64_MAX;
+      const bool is_first = immutable_count_.load(std::memory_order_acquire) == 0 && l0_load_.oldest_id() == UINT64_MAX;
       if (is_written && is_first) active = active_.load(std::memory_order_relaxed);
     }
     if (active != nullptr) TryRotateMemtable(active);

@@ -192,7 +192,7 @@ Status DBImpl::RelocateAll() {
   segments_->ForEachLog([&rounds](Segment*) { ++rounds; });
   for (bool more = true; more && rounds > 0; --rounds) {
     Status status = RelocateSparse(&more);
-    while (status.ok() && more && oldest_l0_id_.load(std::memory_order_acquire) == kRelocationId) status = CompactTables();
+    while (status.ok() && more && l0_load_.oldest_id() == kRelocationId) status = CompactTables();
     if (!status.ok()) return status;
   }
   return Status::OK();

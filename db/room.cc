@@ -96,7 +96,7 @@ bool DBImpl::MakeRoom() try {
   for (int turn = 0; !ReleaseMoved() && turn < kReaderChecks; ++turn) std::this_thread::sleep_for(kReaderPause);
   epochs_.Reclaim();
   if (segments_->recycled_count() != released) return true;
-  if (oldest_l0_id_.load(std::memory_order_acquire) != UINT64_MAX || resume_merge_.load(std::memory_order_acquire)) {
+  if (l0_load_.oldest_id() != UINT64_MAX || resume_merge_.load(std::memory_order_acquire)) {
     const Status status = CompactTables();
     Settle(Work::kMerge, status);
     return status.ok();
@@ -124,7 +124,7 @@ bool DBImpl::MakeRoom() try {
 bool DBImpl::RelocateForRoom() {
   bool relocated = false;
   Status status = RelocateSparse(&relocated, true);
-  while (status.ok() && relocated && oldest_l0_id_.load(std::memory_order_acquire) == kRelocationId) status = CompactTables();
+  while (status.ok() && relocated && l0_load_.oldest_id() == kRelocationId) status = CompactTables();
   Settle(Work::kMerge, status);
   return relocated && status.ok();
 }

@@ -72,15 +72,7 @@ uint64_t DBImpl::ExpectedEntries(const Memtable* before) const {
 
 std::shared_ptr<Memtable> DBImpl::NewMemtable(const Memtable* before) {
   const uint64_t entries = ExpectedEntries(before);
-  std::unique_ptr<Arena> arena;
-  {
-    std::lock_guard lock(arenas_mutex_);
-    while (!arenas_.empty() && arenas_.back()->first_bytes() < FirstArenaBytes(entries)) arenas_.pop_back();
-    if (!arenas_.empty()) {
-      arena = std::move(arenas_.back());
-      arenas_.pop_back();
-    }
-  }
+  std::unique_ptr<Arena> arena = arenas_.Take(FirstArenaBytes(entries));
   if (arena == nullptr) arena = CreateArena(entries);
   if (arena == nullptr) return nullptr;
   std::unique_ptr<Memtable> memtable = MakeMemtable(next_memtable_id_, default_family_.order, std::move(arena), entries);
@@ -91,8 +83,7 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable(const Memtable* before) {
     delete dying;
     if (back->first_bytes() < kMinKeptArenaBytes) return;
     back->Reset(KeptArenaBytes());
-    std::lock_guard lock(arenas_mutex_);
-    if (arenas_.size() < KeptArenas()) arenas_.push_back(std::move(back));
+    arenas_.Keep(std::move(back), KeptArenas());
   });
 }
 

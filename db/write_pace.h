@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <mutex>
 
 namespace braiddb {
 
@@ -41,6 +43,27 @@ class WritePace {
 
   Clock::time_point changed_;
   double over_ = 0;
+};
+
+// The pace of all writers. One thread at a time computes it. Meanwhile the others use the last delay and wait for nothing.
+// Thread safety: all methods may be called concurrently.
+class SharedWritePace {
+ public:
+  // The delay in nanoseconds per entry. `over()`: as in WritePace::Next.
+  template <class Over>
+  double Next(const WritePace::Slope& slope, const Over& over) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return last_ns();
+    const double ns = pace_.Next(slope, over(), WritePace::Clock::now());
+    last_ns_.store(ns, std::memory_order_relaxed);
+    return ns;
+  }
+  double last_ns() const { return last_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  std::mutex mutex_;
+  WritePace pace_;
+  std::atomic<double> last_ns_{0};
 };
 
 }  // namespace braiddb
