@@ -42,18 +42,19 @@ uint64_t LookupCache::MakeSlot(uint64_t hash, PmPtr entry) {
 }
 
 // Restores the word of the miss as it unlocks: a fill is not a write, so other misses of the bucket stay valid.
-void LookupCache::Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr entry) {
+bool LookupCache::Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr entry) {
   // No fill if the miss saw a lock, if late writes are not counted any more, or if the lookup's snapshot was older than a write.
-  if ((miss.word & kLocked) != 0 || LateOf(miss.word) == kMostLate || miss.word >> kSequenceShift > sequence) return;
+  if ((miss.word & kLocked) != 0 || LateOf(miss.word) == kMostLate || miss.word >> kSequenceShift > sequence) return false;
   const uint64_t slot = MakeSlot(hash, entry);
-  if (slot == 0) return;
+  if (slot == 0) return false;
   const Table& table = CurrentTable();
   Bucket* bucket = table.BucketOf(hash);
   uint64_t word = LoadAcquire(&bucket->word);
   if (word == kMoved) bucket = FollowMoved(table, hash, &word);
-  if (bucket == nullptr || !CompareExchange(&bucket->word, miss.word, miss.word | kLocked)) return;
+  if (bucket == nullptr || !CompareExchange(&bucket->word, miss.word, miss.word | kLocked)) return false;
   StoreRelease(SlotFor(bucket, hash), slot);
   Unlock(bucket, miss.word);
+  return true;
 }
 
 uint64_t LookupCache::Lock(Bucket* bucket) {

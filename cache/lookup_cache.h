@@ -126,8 +126,9 @@ class LookupCache {
   // Like Find, with fewer instructions. False, which is rare: the result is unknown, call Find. True: on a hit *entry is the
   // version; on a miss *entry is null or unchanged.
   bool FindQuickly(uint32_t family, Slice key, uint64_t hash, Miss* miss, const LogEntry** entry) const noexcept;
-  // Inserts a put that a lookup as of `sequence` found after `miss`. Does nothing if the put may not be the newest version.
-  void Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr entry);
+  // Inserts a put that a lookup as of `sequence` found after `miss`. Does nothing if the put may not be the newest version, and
+  // then returns false.
+  bool Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr entry);
 
   // A locked bucket, or none. The write is announced, so no flush moves the hidden versions to a table while the bucket is
   // locked.

@@ -3,7 +3,10 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "check/check_files.h"
 #include "check/list_check.h"
@@ -79,12 +82,19 @@ Status FindUnsafeShutdowns(const Media& media, Findings* findings) {
 }  // namespace
 
 Status LockForReading(const std::string& path, posix::Fd* lock) {
-  posix::Fd fd(OpenOwnFile(path + "/LOCK", O_RDONLY, true), true);
-  if (!fd.valid()) return Status::OK();  // without the file, the locks of the regions' directories exclude an open
-  if (LockFile(fd.get(), LOCK_SH) != 0)
-    return Status::Busy("the database in " + path + " is open; close it in the process that has it open");
-  *lock = std::move(fd);
-  return Status::OK();
+  const std::string name = path + "/LOCK";
+  for (;;) {
+    posix::Fd fd(OpenOwnFile(name, O_RDONLY, true), true);
+    if (!fd.valid()) return Status::OK();  // without the file, the locks of the regions' directories exclude an open
+    if (LockFile(fd.get(), LOCK_SH) != 0)
+      return Status::Busy("the database in " + path + " is open; close it in the process that has it open");
+    // A removal of the database may have removed the file before it was locked.
+    struct stat locked, found;
+    if (fstat(fd.get(), &locked) != 0) return StatusFromErrno(errno, "cannot examine the lock file " + name);
+    if (stat(name.c_str(), &found) != 0 || found.st_ino != locked.st_ino || found.st_dev != locked.st_dev) continue;
+    *lock = std::move(fd);
+    return Status::OK();
+  }
 }
 
 Status ChooseComparator(const CheckOptions& options, const MediaFamily& family, const Comparator** result) {

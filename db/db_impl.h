@@ -467,6 +467,7 @@ class DBImpl final : public DB {
     const ReadView* view = nullptr;  // its memtables are excluded; null: nothing is. Valid within the epoch guard of the check
     bool l0 = false;                 // its L0, too
     bool all = false;                // the last level, too
+    bool by_filter = false;          // with l0: the filter of the last level was asked
   };
   // The result of a lookup in the cache: the newest version of the key, which is a put, or the state of its bucket.
   struct Cached {
@@ -488,6 +489,8 @@ class DBImpl final : public DB {
   // REQUIRES: called within an epoch guard; after the lookup in the cache, if the levels are then searched.
   template <class Observer>
   Excluded CheckFilters(const Observer& observer, const Family& family, uint64_t hash) const noexcept;
+  template <class Observer>
+  static void NoteExcluded(const Observer& observer, const Excluded& excluded);
   // Limits of ThreadState::missing_streak: from kMissesExpected on, a read checks the levels before the cache; kMostMisses is the
   // maximum. A read of a key in the cache resets the streak. A read of a key that is neither in the cache nor excluded by the
   // levels halves it.
@@ -502,6 +505,7 @@ class DBImpl final : public DB {
       return false;
     }
     cached->excluded = CheckFilters(observer, family, hash);
+    NoteExcluded(observer, cached->excluded);
     const bool is_missing = cached->excluded.all;
     thread->plain_misses.Add(is_missing);
     uint32_t& streak = thread->missing_streak;

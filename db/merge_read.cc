@@ -103,6 +103,8 @@ void DBImpl::CollectOperands(const ReadView& all, const Family& family, const Se
   const auto in_memtable = [&](const Memtable& set) {
     const Memtable* const memtable = set.Of(family.id);
     if (memtable == nullptr) return false;
+    const perf::Timer timed(&PerfContext::get_from_memtable_time);
+    perf::Add(&PerfContext::get_from_memtable_count);
     memtable->FindOperands(target, hash, merge->memtable_versions());
     merge->EndMemtable();
     return merge->has_base();
@@ -111,9 +113,13 @@ void DBImpl::CollectOperands(const ReadView& all, const Family& family, const Se
   for (const auto& memtable : all.immutables) {
     if (in_memtable(*memtable)) return;
   }
+  const perf::Timer timed(&PerfContext::get_from_output_files_time);
   const FamilyView& view = *all.Of(family.id);
   for (const auto& table : view.l0) {
-    if (const L0Index* const index = table->index(); index != nullptr) {
+    const perf::Timer timed_l0(&PerfContext::get_from_l0_time);
+    const L0Index* const index = table->index();
+    perf::Add(index != nullptr ? &PerfContext::l0_index_search_count : &PerfContext::l0_list_search_count);
+    if (index != nullptr) {
       LookupTrace trace;
       const bool found = index->Find(target, hash, 1u << table->column(), &trace) != nullptr;
       if (trace.met_dead) merge->NoteDead();
@@ -122,6 +128,8 @@ void DBImpl::CollectOperands(const ReadView& all, const Family& family, const Se
     AddFromTable(*table, family, target, verify, merge);
     if (merge->has_base()) return;
   }
+  const perf::Timer timed_last(&PerfContext::get_from_last_level_time);
+  perf::Add(&PerfContext::last_level_search_count);
   AddVersions(family.order, view.l1->NewCursor().get(), target, merge);
 }
 

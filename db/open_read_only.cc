@@ -14,6 +14,7 @@
 
 #include "check/check_files.h"
 #include "db/db_impl.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 namespace {
@@ -26,7 +27,10 @@ constexpr std::chrono::milliseconds kPauseForReaders{20};
 Status DBImpl::FindFiles(const std::vector<ColumnFamilyDescriptor>& families) {
   bool exists = false;
   Status status = JudgePlace(&exists);
+  BRAIDDB_SYNC_POINT("DBImpl::FindFiles");
   if (status.ok()) status = LockForReading(path_, &read_lock_);
+  // Repeated under the lock: another process may have removed the database meanwhile.
+  if (status.ok()) status = JudgePlace(&exists);
   if (!status.ok()) return status;
   if (options_.info_log) logger_ = MakeUsersLogger();
   if (options_.verify_at_open) status = CheckBeforeOpen(families);

@@ -1,4 +1,6 @@
 // The directory of a database: creating its files, finding them, and removing them. [CC-60]
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -10,6 +12,7 @@
 #include "db/options_file.h"
 #include "db/temporary_place.h"
 #include "pmem/database_file.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 namespace {
@@ -270,6 +273,16 @@ Status FindPlace(const RegionSetOptions& options, DatabaseState* state, Database
   return place->Write(options.database_path, DatabaseState::kWhole);
 }
 
+// Removes LOCK, which this call holds, and then the directory. The directory stays if it has files of others, if `path` is a
+// symbolic link to it, or if the system keeps it: it is a mount point, the path ends like "/a/.", its parent cannot be written.
+Status RemoveLastFiles(const std::string& path) {
+  Status status = RemoveFile(path + "/LOCK");
+  BRAIDDB_SYNC_POINT("DB::Destroy:Unlocked");
+  std::error_code ignored;
+  if (status.ok() && !std::filesystem::is_symlink(path, ignored)) (void)rmdir(path.c_str());
+  return status;
+}
+
 // Locks the database for its removal. OK and no lock if the directory does not exist or holds no database.
 Status LockForRemoval(const RegionSetOptions& options, std::unique_ptr<FileLock>* lock) {
   const std::string& path = options.database_path;
@@ -284,6 +297,7 @@ Status LockForRemoval(const RegionSetOptions& options, std::unique_ptr<FileLock>
       if (!RegionSet::Exists(options)) return Status::OK();
       status = CheckOldPlace(options);
     }
+    BRAIDDB_SYNC_POINT("DB::Destroy:Found");
     if (status.ok()) status = FileLock::Acquire(path + "/LOCK", lock);
     if (!status.IsNotFound()) break;
   }
@@ -309,7 +323,9 @@ Status DB::Destroy(const Options& options, const std::string& given) try {
   DatabaseState state = DatabaseState::kNone;
   DatabaseFile place;
   status = FindPlace(region_options, &state, &place);
-  if (!status.ok() || state == DatabaseState::kNone) return status;
+  if (!status.ok()) return status;
+  // Another call has removed the database meanwhile, and this one has made LOCK again.
+  if (state == DatabaseState::kNone) return RemoveLastFiles(path);
   region_options.database_id = place.database_id;
   const bool is_whole = state == DatabaseState::kWhole;
   const bool names_others = is_whole && NamesOthers(options.region_paths, place);
@@ -340,15 +356,7 @@ Status DB::Destroy(const Options& options, const std::string& given) try {
   if (status.ok()) TemporaryPlace::Finish(path);
   if (status.ok() && place.is_torn()) status = DatabaseFile::Remove(path, DatabaseState::kCreating);
   if (status.ok()) status = DatabaseFile::Remove(path, DatabaseState::kDestroying);
-  if (status.ok()) status = RemoveFile(path + "/LOCK");
-  if (!status.ok()) return status;
-  // The directory stays if it holds other files, or if `path` is a symbolic link to it.
-  std::vector<std::string> names;
-  std::error_code error;
-  if (std::filesystem::is_symlink(path, error) || !ListDir(path, &names).ok() || !names.empty()) return status;
-  status = RemoveDir(path);
-  const bool is_used_again = !status.ok() && ListDir(path, &names).ok() && !names.empty();
-  return is_used_again ? Status::OK() : status;
+  return status.ok() ? RemoveLastFiles(path) : status;
 } catch (const std::bad_alloc&) {
   return NoMemory();  // another call continues
 }

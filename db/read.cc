@@ -75,9 +75,9 @@ template <class Deliver>
 template <class Deliver>
 [[gnu::noinline]] Status DBImpl::ReadAnyKey(const ReadOptions& options, const Family& family, Slice key, Deliver deliver) {
   if (options.timestamp.has_value()) return TakesNoTimestamp(family.name);
-  if (IsObserved()) return ObserveRead(options, family, key, AnyDelivery(deliver));
   ThreadState* const thread = threads_.Get();
   if (thread != nullptr && thread->epoch_slot == nullptr) thread->epoch_slot = epochs_.OwnSlot();
+  if (IsObserved()) return ObserveRead(options, family, key, AnyDelivery(deliver));
   return ReadKeyAs(UnobservedRead(), options, family, key, deliver);
 }
 

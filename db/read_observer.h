@@ -12,7 +12,7 @@ struct UnobservedRead {
   static Nothing TimeSnapshot() { return {}; }
   static Nothing TimeMemtables() { return {}; }
   static Nothing TimeTables() { return {}; }
-  static Nothing TimeL0() { return {}; }
+  static Nothing TimeL0(const FamilyView&) { return {}; }
   static Nothing TimeLastLevel() { return {}; }
   static void NoteCacheSearch() {}
   static void NoteCacheFill() {}
@@ -30,7 +30,9 @@ struct ObservedRead {
   static perf::Timer TimeSnapshot() { return perf::Timer(&PerfContext::get_snapshot_time); }
   static perf::Timer TimeMemtables() { return perf::Timer(&PerfContext::get_from_memtable_time); }
   static perf::Timer TimeTables() { return perf::Timer(&PerfContext::get_from_output_files_time); }
-  static perf::Timer TimeL0() { return perf::Timer(&PerfContext::get_from_l0_time); }
+  static perf::Timer TimeL0(const FamilyView& view) {
+    return perf::Timer(&PerfContext::get_from_l0_time, perf::Times() && !view.l0.empty());
+  }
   static perf::Timer TimeLastLevel() { return perf::Timer(&PerfContext::get_from_last_level_time); }
   static void NoteCacheSearch() { perf::Add(&PerfContext::lookup_cache_search_count); }
   static void NoteCacheFill() { perf::Add(&PerfContext::lookup_cache_fill_count); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -98,25 +99,35 @@ template <class Observer>
     for (const auto& memtable : view.immutables) {
       if (memtable->MayContain(hash)) return {};
     }
-    observer.NoteMemtables(1 + view.immutables.size());
   }
   BRAIDDB_SYNC_POINT("DBImpl::SearchLevels:Memtables");
   [[maybe_unused]] const auto timed = observer.TimeTables();
   const bool may_contain = filter == nullptr || filter->MayContain(hash);
-  for (const auto& group : view.groups) {
-    if (group.in_filter && !may_contain) continue;
-    if (group.index == nullptr || group.index->MayContain(hash)) return {&view};
+  {
+    [[maybe_unused]] const auto timed_l0 = observer.TimeL0(view);
+    for (const auto& group : view.groups) {
+      if (group.in_filter && !may_contain) continue;
+      if (group.index == nullptr || group.index->MayContain(hash)) return {&view};
+    }
   }
-  for (const auto& group : view.groups) {
-    if (!group.in_filter || may_contain) observer.NoteTables(group);
-  }
-  if (filter != nullptr) observer.NoteFilter(may_contain);
-  if (may_contain) return {&view, true};
+  if (may_contain) return {&view, true, false, filter != nullptr};
   BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
   // Loaded after all checks: a tombstone that hides the key may have been installed before the key's entry was searched, and the
   // entry removed since.
   const bool may_be_hidden = family.looks_closer.load(std::memory_order_acquire) || regions_->damage_seen();
-  return may_be_hidden ? Excluded() : Excluded{&view, true, true};
+  return may_be_hidden ? Excluded() : Excluded{&view, true, true, true};
+}
+
+// Counts the searches that excluded levels.
+template <class Observer>
+[[gnu::always_inline]] inline void DBImpl::NoteExcluded(const Observer& observer, const Excluded& excluded) {
+  if (std::is_same_v<Observer, UnobservedRead> || excluded.view == nullptr) return;
+  observer.NoteMemtables(1 + excluded.view->immutables.size());
+  if (!excluded.l0) return;
+  for (const auto& group : excluded.view->groups) {
+    if (!group.in_filter || !excluded.all) observer.NoteTables(group);
+  }
+  if (excluded.by_filter) observer.NoteFilter(!excluded.all);
 }
 
 template <class Observer>
@@ -143,10 +154,12 @@ const LogEntry* DBImpl::SearchLevels(const Observer& observer, const Family& fam
   [[maybe_unused]] const auto timed = observer.TimeTables();
   const FamilyView& view = *all.Of(family.id);
   if (!excluded.l0) {
-    [[maybe_unused]] const auto timed_l0 = observer.TimeL0();
     const auto may_contain = [&] { return filter == nullptr || filter->MayContain(hash); };
     const auto note = [&](const FamilyView::TableGroup& group) { observer.NoteTables(group); };
-    if (const LogEntry* entry = view.FindInTables(target, hash, may_contain, note, trace)) return entry;
+    {
+      [[maybe_unused]] const auto timed_l0 = observer.TimeL0(view);
+      if (const LogEntry* entry = view.FindInTables(target, hash, may_contain, note, trace)) return entry;
+    }
     if (filter != nullptr) {
       trace->filtered = !may_contain();
       observer.NoteFilter(!trace->filtered);
@@ -202,10 +215,8 @@ template <class Observer>
   }
   if (is_hidden) return nullptr;
   if (found && !hit && lookup_cache_ != nullptr && family.is_hashed && !trace.met_dead && !entry->is_operand()) {
-    if (const PmPtr place = regions_->Find(entry)) {
-      observer.NoteCacheFill();
-      lookup_cache_->Fill(hash, cached.miss, target.sequence, place);
-    }
+    const PmPtr place = regions_->Find(entry);
+    if (place && lookup_cache_->Fill(hash, cached.miss, target.sequence, place)) observer.NoteCacheFill();
   }
   return found ? entry : nullptr;
 }
@@ -215,9 +226,10 @@ bool DBImpl::IsExpectedMiss(const Observer& observer, const Family& family, uint
   if (thread->missing_streak < kMissesExpected) return false;
   std::atomic<uint64_t>* const slot = thread->epoch_slot;
   epochs_.EnterOwn(slot);
-  const bool is_missing = CheckFilters(observer, family, hash).all;
+  const Excluded excluded = CheckFilters(observer, family, hash);
   const EpochManager::Guard guard(slot);
-  if (!is_missing) return false;
+  if (!excluded.all) return false;
+  NoteExcluded(observer, excluded);
   thread->plain_misses.Add(1);
   thread->missing_streak = std::min(thread->missing_streak + 1, kMostMisses);
   return true;

@@ -71,11 +71,10 @@ class RocksDbSession : public LevelDbApiSession<RocksDbApi> {
     api_.read_options_upper_bound(read_options_, upper ? upper_.data() : nullptr, upper_.size());
     return NewIterator();
   }
-  // The C interface has fewer levels than the C++ interface. The largest one has all times.
+  // The library takes the levels of the C++ interface, also those that its C interface has no names for.
   void BeginCounting(uint32_t level) override {
     if (api_.set_perf_level == nullptr) return;
-    constexpr uint32_t kAllTimes = 4;
-    api_.set_perf_level(static_cast<int>(std::min(level, kAllTimes)));
+    api_.set_perf_level(static_cast<int>(level));
     perf_context_ = api_.perf_context_create();
     api_.perf_context_reset(perf_context_);
   }

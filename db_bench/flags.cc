@@ -406,7 +406,7 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   const int64_t rounds = flags->engines.size() > 1 ? 3 : 1;
   Take("rounds", typed.rounds == -1 ? rounds : typed.rounds, 1, 1000, &flags->rounds);
   Take("threads", typed.threads, 1, 4000, &flags->threads);
-  Take("perf_level", typed.perf_level, 0, 6, &flags->perf_level);
+  Take("perf_level", typed.perf_level, 0, 5, &flags->perf_level);
   Take("value_size", typed.value_size, 0, static_cast<int64_t>(kMaxValueSize), &flags->value_size);
   Take("batch_size", typed.batch_size, 1, INT32_MAX, &flags->batch_size);
   Take("num_column_families", typed.num_column_families, 1, int64_t{kMaxColumnFamilies} - 3, &flags->num_column_families);

@@ -17,6 +17,7 @@ class PerfCounters {
   // Prints a line for each counter: its value per operation, and its sum.
   void Print(uint64_t operations) const;
   const std::vector<Figure>& figures() const { return figures_; }
+  std::vector<Figure>* mutable_figures() { return &figures_; }
 
  private:
   void Add(const std::string& name, uint64_t value);

@@ -94,6 +94,7 @@ void Pass(Stream* stream, Measurement* measured) {
   Pass(stream, &measured->settled_cpu_seconds);
   Pass(stream, &measured->background_ops_per_second);
   Pass(stream, &measured->verified);
+  Pass(stream, measured->perf.mutable_figures());
 }
 
 template <class Stream>

@@ -68,12 +68,11 @@ def file_names():
 
 
 def _arguments(key, scale, engines):
-    keys, num = [f"--key_shape={key}"], PAIRS
+    keys, num = [f"--key_shape={key}"], max(int(PAIRS * scale), 1000)
     if key == FILES:
-        path, num = file_names()
-        keys = [f"--key_file={path}"]
-    num = min(num, max(int(num * scale), 1000))
-    reads = max(int(SEEKS * min(scale, 1)), 1000)
+        path, count = file_names()
+        keys, num = [f"--key_file={path}"], min(count, num)
+    reads = max(int(SEEKS * scale), 1000)
     return [
         *keys,
         f"--engines={','.join(engines)}",

@@ -246,6 +246,14 @@ TEST_F(DbBench, PrintsWhatOperationsCost) {
       << result.output;
   EXPECT_TRUE(Contains(test::ReadFileOrDie(json), "\"lookup_cache_search_count\": 2000"));
 
+  // Engines of a comparison are processes of their own.
+  result = Bench("--benchmarks=fillrandom,readrandom --rounds=1 --engines=braiddb,braiddb:nv_tree --perf_level=2 --json=" + json);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const std::string both = test::ReadFileOrDie(json);
+  const size_t first = both.find("lookup_cache_search_count");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_NE(both.find("lookup_cache_search_count", first + 1), std::string::npos);
+
   result = Bench("--benchmarks=fillrandom,readrandom --json=" + json);
   EXPECT_FALSE(Contains(result.output, "PERF_CONTEXT")) << result.output;
   EXPECT_FALSE(Contains(test::ReadFileOrDie(json), "perf_context"));

@@ -18,11 +18,16 @@
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/leave_child.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct ClearsSyncPoints {
+  ~ClearsSyncPoints() { SyncPoints::Instance().Clear(); }
+};
 
 TEST_F(DbOpenTest, MissingDatabaseIsAnErrorUnlessItMayBeCreated) {
   Options options = TinyOptions();
@@ -103,6 +108,55 @@ TEST_F(DbOpenTest, CreationsAndRemovalsAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(failures, 0);
+}
+
+// Another call removes the database, and files of others keep the directory.
+TEST_F(DbOpenTest, ARemovalThatComesTooLateLeavesNoLock) {
+  const ClearsSyncPoints clears;
+  Fill(TinyOptions(), 10);
+  WriteFileOrDie(path_ + "/notes", "a user's");
+  std::atomic<int> calls{0};
+  SyncPoints::Instance().SetCallback("DB::Destroy:Found", [&](void*) {
+    if (++calls == 1) {
+      EXPECT_OK(DB::Destroy({}, path_));
+    }
+  });
+  SyncPoints::Instance().Enable();
+  EXPECT_OK(DB::Destroy({}, path_));
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(ListFiles(path_), std::vector<std::string>{"notes"});
+}
+
+// Another call makes a database in the directory that a removal has just emptied.
+TEST_F(DbOpenTest, ARemovalLeavesADatabaseThatCameMeanwhile) {
+  const ClearsSyncPoints clears;
+  Fill(TinyOptions(), 10);
+  std::unique_ptr<DB> db;
+  SyncPoints::Instance().SetCallback("DB::Destroy:Unlocked", [&](void*) { EXPECT_OK(Open(TinyOptions(), &db)); });
+  SyncPoints::Instance().Enable();
+  EXPECT_OK(DB::Destroy({}, path_));
+  ASSERT_NE(db, nullptr);
+  ASSERT_OK(db->Put({}, "a", "1"));
+  db.reset();
+  SyncPoints::Instance().Disable();
+  ASSERT_OK(Open(TinyOptions(), &db));
+  EXPECT_EQ(GetOrText(db.get(), "a"), "1");
+}
+
+TEST_F(DbOpenTest, AReaderWhoseDatabaseIsRemovedSaysSo) {
+  const ClearsSyncPoints clears;
+  Fill(TinyOptions(), 10);
+  SyncPoints::Instance().SetCallback("DBImpl::FindFiles", [&](void*) { EXPECT_OK(DB::Destroy({}, path_)); });
+  SyncPoints::Instance().Enable();
+  std::unique_ptr<DB> db;
+  EXPECT_CODE(DB::OpenForReadOnly(TinyOptions(), path_, &db), kNotFound);
+}
+
+TEST_F(DbOpenTest, PathsThatEndInADotAreRemoved) {
+  Fill(TinyOptions(), 10);
+  EXPECT_OK(DB::Destroy({}, path_ + "/."));
+  EXPECT_EQ(ListFiles(path_), std::vector<std::string>{});
+  EXPECT_OK(DB::Destroy({}, path_));
 }
 
 TEST_F(DbOpenTest, ExistingDatabaseIsAnErrorIfAskedFor) {

@@ -151,6 +151,76 @@ TEST_P(DbPerfContextTest, EachSearchedStructureIsCounted) {
   EXPECT_EQ(Counters().get_repeated_count, 0u);
 }
 
+// What is measured is what runs: a thread that mostly finds nothing checks the filters before the cache. Each get counts once.
+TEST_P(DbPerfContextTest, AMeasuredThreadExpectsMissesAsOthersDo) {
+  if (GetParam() > 1) GTEST_SKIP() << "with one region only";
+  for (int i = 0; i < 1000; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "merged"));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  options_.lookup_cache_size = 1 << 20;
+  Reopen();  // with an empty cache
+  ASSERT_OK(db_->Put({}, "in L0", "flushed"));
+  ASSERT_OK(db_->Flush());
+  while (IntProperty(db_.get(), "braiddb.filter-bytes") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::thread([&] {
+    CountFrom(PerfLevel::kEnableTime);
+    for (int i = 2000; i < 2100; ++i) EXPECT_EQ(GetOrText(db_.get(), NumberedKey(i)), "<not found>");
+    EXPECT_LT(Counters().lookup_cache_search_count, 50u);
+    EXPECT_EQ(Counters().get_from_memtable_count, 100u);
+    EXPECT_EQ(Counters().bloom_sst_hit_count + Counters().bloom_sst_miss_count, 100u);
+    EXPECT_GT(Counters().get_from_l0_time, 0u);
+    EXPECT_GE(Counters().get_from_output_files_time, Counters().get_from_l0_time + Counters().get_from_last_level_time);
+    Counters().Reset();
+    EXPECT_EQ(GetOrText(db_.get(), NumberedKey(5)), "merged");
+    EXPECT_EQ(Counters().get_from_memtable_count, 1u);
+    EXPECT_EQ(Counters().bloom_sst_hit_count, 1u);
+    EXPECT_LE(Counters().l0_index_search_count, 1u);
+    EXPECT_EQ(Counters().last_level_search_count, 1u);
+  }).join();
+}
+
+TEST_P(DbPerfContextTest, WithoutTablesNoTimeIsSpentInL0) {
+  for (int i = 0; i < 100; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "value"));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  CountFrom(PerfLevel::kEnableTime);
+  for (int i = 0; i < 200; ++i) (void)GetOrText(db_.get(), NumberedKey(i));
+  EXPECT_EQ(Counters().get_from_l0_time, 0u);
+  EXPECT_EQ(Counters().l0_index_search_count + Counters().l0_list_search_count, 0u);
+}
+
+TEST_P(DbPerfContextTest, SearchesForOperandsAreCounted) {
+  ASSERT_OK(db_->Put({}, "a", "1"));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  ASSERT_OK(db_->Merge({}, "a", "2"));
+  ASSERT_OK(db_->Flush());
+  ASSERT_OK(db_->Merge({}, "a", "3"));
+  CountFrom(PerfLevel::kEnableTime);
+  EXPECT_EQ(GetOrText(db_.get(), "a"), "123");
+  EXPECT_EQ(Counters().get_repeated_count, 1u);
+  EXPECT_EQ(Counters().get_from_memtable_count, 2u) << "the get, and its repetition";
+  EXPECT_EQ(Counters().l0_index_search_count, 1u);
+  EXPECT_EQ(Counters().last_level_search_count, 1u);
+  EXPECT_GE(Counters().get_from_output_files_time, Counters().get_from_l0_time + Counters().get_from_last_level_time);
+}
+
+TEST_P(DbPerfContextTest, RefusedFillsAreNotCounted) {
+  options_.lookup_cache_size = 1 << 20;
+  Reopen();
+  ASSERT_OK(db_->Put({}, "a", "old"));
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  ASSERT_OK(db_->Put({}, "a", "new"));
+  ReadOptions as_of;
+  as_of.snapshot = snapshot;
+  CountFrom(PerfLevel::kEnableCount);
+  std::string value;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK(db_->Get(as_of, "a", &value));
+    EXPECT_EQ(value, "old");
+  }
+  EXPECT_EQ(Counters().lookup_cache_search_count, 10u);
+  EXPECT_EQ(Counters().lookup_cache_fill_count, 0u) << "the cache has newest versions only";
+  db_->ReleaseSnapshot(snapshot);
+}
+
 TEST_P(DbPerfContextTest, TablesWithoutAnIndexAreCounted) {
   static const Descending descending;
   options_.comparator = &descending;

@@ -61,13 +61,15 @@ struct PerfContext {
   uint64_t key_lock_wait_time = 0;
   // Gets and MultiGets by level; not in RocksDB
   uint64_t lookup_cache_search_count = 0;  // lookups in the lookup cache
-  uint64_t lookup_cache_fill_count = 0;    // entries that reads added to it
+  uint64_t lookup_cache_fill_count = 0;    // entries that reads entered into it
   uint64_t l0_index_search_count = 0;      // indexes over some tables of L0 each
   uint64_t l0_list_search_count = 0;       // tables of L0 that have no index: the slow case
-  uint64_t get_from_l0_time = 0;           // the part of get_from_output_files_time in L0
+  uint64_t get_from_l0_time = 0;           // the part of get_from_output_files_time in L0; 0 if L0 has no table
   uint64_t last_level_search_count = 0;    // lookups in the last level
   uint64_t get_from_last_level_time = 0;   // the part of get_from_output_files_time in the last level
-  uint64_t get_repeated_count = 0;         // repeated as of a sequence number, as a merge or a write changed the key meanwhile
+  // Gets that were repeated as of a sequence number: the key has operands, a deleted range covers it, or a merge or a write
+  // changed it meanwhile.
+  uint64_t get_repeated_count = 0;
 
   void Reset() { *this = PerfContext(); }
   // "name = value, " for each counter, or for each that is not 0.
