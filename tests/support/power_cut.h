@@ -31,9 +31,18 @@ class RegionImage {
     }
     for (Stretch& stretch : stretches_) {
       const uint8_t* base = regions->base(stretch.region);
+      if (!Spares().empty()) {
+        stretch.bytes = std::move(Spares().back());
+        Spares().pop_back();
+      }
       stretch.bytes.assign(base + stretch.begin, base + stretch.end);
     }
   }
+  ~RegionImage() {
+    for (Stretch& stretch : stretches_) Spares().push_back(std::move(stretch.bytes));
+  }
+  RegionImage(const RegionImage&) = delete;
+  RegionImage& operator=(const RegionImage&) = delete;
 
   // `regions`: the same, perhaps opened again.
   void Restore(RegionSet* regions) const {
@@ -54,10 +63,16 @@ class RegionImage {
   // `visit(now, then)` for every line that has changed since.
   template <class Visit>
   void ForEachChangedLine(const Visit& visit) const {
+    constexpr uint64_t kPage = 64 * kCacheLine;  // few pages have changed
     for (const Stretch& stretch : stretches_) {
-      uint8_t* now = regions_->base(stretch.region) + stretch.begin;
-      for (uint64_t at = 0; at < stretch.bytes.size(); at += kCacheLine) {
-        if (memcmp(now + at, &stretch.bytes[at], kCacheLine) != 0) visit(now + at, &stretch.bytes[at]);
+      uint8_t* const now = regions_->base(stretch.region) + stretch.begin;
+      const uint8_t* const then = stretch.bytes.data();
+      for (uint64_t page = 0; page < stretch.bytes.size(); page += kPage) {
+        const uint64_t end = std::min<uint64_t>(page + kPage, stretch.bytes.size());
+        if (memcmp(now + page, then + page, end - page) == 0) continue;
+        for (uint64_t at = page; at < end; at += kCacheLine) {
+          if (memcmp(now + at, then + at, kCacheLine) != 0) visit(now + at, then + at);
+        }
       }
     }
   }
@@ -69,6 +84,12 @@ class RegionImage {
     uint64_t end;
     std::vector<uint8_t> bytes;
   };
+  // Memory of earlier images. A test of all fences makes thousands of them, and fresh memory takes longer than the copies.
+  static std::vector<std::vector<uint8_t>>& Spares() {
+    static thread_local std::vector<std::vector<uint8_t>> spares;
+    return spares;
+  }
+
   RegionSet* const regions_;
   std::vector<Stretch> stretches_;
 };
