@@ -193,7 +193,7 @@ TEST_P(FlushJobTest, TheTableHasTheVersionsThatSomebodySees) {
     std::vector<Version> expected;
     std::set<uint64_t> linked;
     for (const auto& [key, of_key] : by_key) {
-      for (const Version& version : SeenOf(of_key, snapshots, false)) {
+      for (const Version& version : SeenOf(of_key, Ascending(snapshots), false)) {
         expected.push_back(version);
         linked.insert(version.sequence);
       }

@@ -231,7 +231,7 @@ TEST_P(LastLevelContractTest, ASweepTakesWhatNobodySeesAnyMore) {
         return (range.begin == nullptr || key >= *range.begin) && (range.end == nullptr || key < *range.end);
       });
       const std::vector<Version> stay =
-          inside && !versions.empty() ? SeenOf(InEntryOrder(versions), sweep.snapshots, true) : versions;
+          inside && !versions.empty() ? SeenOf(InEntryOrder(versions), Ascending(sweep.snapshots), true) : versions;
       std::set<uint64_t> staying;
       for (const Version& version : stay) staying.insert(version.sequence);
       for (const Version& version : versions) {

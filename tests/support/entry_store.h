@@ -235,20 +235,20 @@ inline std::vector<Version> InEntryOrder(std::vector<Version> versions) {
   return versions;
 }
 
+inline std::vector<uint64_t> Ascending(std::vector<uint64_t> snapshots) {
+  std::sort(snapshots.begin(), snapshots.end());
+  return snapshots;
+}
+
 // Of the versions of one key, newest first: those that a reader at one of the snapshots or from now on sees. In the last level
-// (`last`) a tombstone that hides nothing is not needed.
+// (`last`) a tombstone that hides nothing is not needed. `snapshots`: ascending.
 inline std::vector<Version> SeenOf(const std::vector<Version>& versions, const std::vector<uint64_t>& snapshots, bool last) {
-  std::set<uint64_t> seen = {versions.front().sequence};
-  for (const uint64_t snapshot : snapshots) {
-    for (const Version& version : versions) {
-      if (version.sequence > snapshot) continue;
-      seen.insert(version.sequence);
-      break;
-    }
-  }
   std::vector<Version> result;
+  uint64_t newer = 0;  // number of the version before; 0: none
   for (const Version& version : versions) {
-    if (seen.contains(version.sequence)) result.push_back(version);
+    const auto reader = std::lower_bound(snapshots.begin(), snapshots.end(), version.sequence);
+    if (newer == 0 || (reader != snapshots.end() && *reader < newer)) result.push_back(version);
+    newer = version.sequence;
   }
   while (last && !result.empty() && result.back().tombstone) result.pop_back();
   return result;

@@ -45,6 +45,7 @@ class MergeInputs {
   };
   // Keys of which no table has a version are not looked at by a merge.
   Outcome Expected(const std::vector<uint64_t>& snapshots) const {
+    const std::vector<uint64_t> ascending = Ascending(snapshots);
     Outcome outcome;
     std::set<std::string> keys_of_tables;
     std::set<uint64_t> in_tables;
@@ -57,7 +58,7 @@ class MergeInputs {
     std::map<std::string, std::vector<Version>> by_key;
     for (const Version& version : InEntryOrder(all)) by_key[version.key].push_back(version);
     for (const auto& [key, versions] : by_key) {
-      const std::vector<Version> stay = keys_of_tables.contains(key) ? SeenOf(versions, snapshots, true) : versions;
+      const std::vector<Version> stay = keys_of_tables.contains(key) ? SeenOf(versions, ascending, true) : versions;
       std::set<uint64_t> staying;
       for (const Version& version : stay) {
         outcome.last_level.push_back(version);
