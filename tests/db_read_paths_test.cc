@@ -138,8 +138,8 @@ class DbReadPathsTest : public testing::TestWithParam<Variant> {
   uint64_t updates_ = 0;
   TestDirectory directory_;
   Options options_ = TinyOptions();
-  std::vector<std::unique_ptr<ColumnFamilyHandle>> family_;
   std::unique_ptr<DB> db_;
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> family_;  // destroyed before the database
   std::map<std::string, std::string> models_[2];
 };
 
