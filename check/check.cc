@@ -3,10 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 #include "check/check_files.h"
 #include "check/list_check.h"
@@ -89,9 +86,7 @@ Status LockForReading(const std::string& path, posix::Fd* lock) {
     if (LockFile(fd.get(), LOCK_SH) != 0)
       return Status::Busy("the database in " + path + " is open; close it in the process that has it open");
     // A removal of the database may have removed the file before it was locked.
-    struct stat locked, found;
-    if (fstat(fd.get(), &locked) != 0) return StatusFromErrno(errno, "cannot examine the lock file " + name);
-    if (stat(name.c_str(), &found) != 0 || found.st_ino != locked.st_ino || found.st_dev != locked.st_dev) continue;
+    if (!IsFileAt(fd.get(), name)) continue;
     *lock = std::move(fd);
     return Status::OK();
   }

@@ -41,6 +41,13 @@ class DbPerfContextTest : public DbTest {
     Counters().Reset();
   }
   static bool AllZero() { return Counters().ToString(true).empty(); }
+  void MergeKeys(int count) {
+    for (int i = 0; i < count; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "merged"));
+    ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  }
+  void WaitForFilter() {
+    while (IntProperty(db_.get(), "braiddb.filter-bytes") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   HistogramData Histogram(HistogramKind kind) {
     Histograms all;
     EXPECT_TRUE(db_->GetHistograms(&all));
@@ -78,7 +85,7 @@ TEST_P(DbPerfContextTest, LookupsByLevel) {
   for (int i = 0; i < 1000; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "value"));
   ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
   ASSERT_OK(db_->Put({}, "new", "value"));
-  while (IntProperty(db_.get(), "braiddb.filter-bytes") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  WaitForFilter();
   CountFrom(PerfLevel::kEnableTime);
   EXPECT_EQ(GetOrText(db_.get(), "new"), "value");
   EXPECT_EQ(Counters().user_key_comparison_count, 0u) << "a memtable had it";
@@ -113,9 +120,8 @@ TEST_P(DbPerfContextTest, LookupsByLevel) {
 // A key of each level, and a missing one: which structures its get searches.
 TEST_P(DbPerfContextTest, EachSearchedStructureIsCounted) {
   constexpr int kKeys = 1000;
-  for (int i = 0; i < kKeys; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "merged"));
-  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
-  while (IntProperty(db_.get(), "braiddb.filter-bytes") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  MergeKeys(kKeys);
+  WaitForFilter();
   ASSERT_OK(db_->Put({}, "in L0", "flushed"));
   ASSERT_OK(db_->Flush());
   ASSERT_OK(db_->Put({}, "in memory", "put"));
@@ -154,13 +160,12 @@ TEST_P(DbPerfContextTest, EachSearchedStructureIsCounted) {
 // What is measured is what runs: a thread that mostly finds nothing checks the filters before the cache. Each get counts once.
 TEST_P(DbPerfContextTest, AMeasuredThreadExpectsMissesAsOthersDo) {
   if (GetParam() > 1) GTEST_SKIP() << "with one region only";
-  for (int i = 0; i < 1000; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "merged"));
-  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  MergeKeys(1000);
   options_.lookup_cache_size = 1 << 20;
   Reopen();  // with an empty cache
   ASSERT_OK(db_->Put({}, "in L0", "flushed"));
   ASSERT_OK(db_->Flush());
-  while (IntProperty(db_.get(), "braiddb.filter-bytes") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  WaitForFilter();
   std::thread([&] {
     CountFrom(PerfLevel::kEnableTime);
     for (int i = 2000; i < 2100; ++i) EXPECT_EQ(GetOrText(db_.get(), NumberedKey(i)), "<not found>");

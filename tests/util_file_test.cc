@@ -174,6 +174,19 @@ TEST_F(FileTest, AnOldHolderIsNotNamed) {
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
+TEST_F(FileTest, AnOpenFileIsAtItsPathUntilItIsReplaced) {
+  std::ofstream(Path("a")) << "1";
+  std::ofstream(Path("b")) << "2";
+  const int file = open(Path("a").c_str(), O_RDONLY);
+  EXPECT_TRUE(IsFileAt(file, Path("a")));
+  EXPECT_FALSE(IsFileAt(file, Path("b")));
+  std::filesystem::rename(Path("b"), Path("a"));
+  EXPECT_FALSE(IsFileAt(file, Path("a")));
+  std::filesystem::remove(Path("a"));
+  EXPECT_FALSE(IsFileAt(file, Path("a")));
+  close(file);
+}
+
 TEST_F(FileTest, ALoggedNameIsNoLine) {
   std::string line;
   Logger([&](std::string_view text) { line = text; }).Log("a\nb\x7f");

@@ -241,6 +241,11 @@ int LockFile(int fd, int operation) {
   return RetryWhileLocked([&] { return flock(fd, operation | LOCK_NB) == 0 ? 0 : errno; });
 }
 
+bool IsFileAt(int fd, const std::string& path) {
+  struct stat open, found;
+  return fstat(fd, &open) == 0 && stat(path.c_str(), &found) == 0 && open.st_ino == found.st_ino && open.st_dev == found.st_dev;
+}
+
 // A thread may have waited for the lock of a file that was removed meanwhile. No other thread can find that file, so it locks the
 // new one.
 Status FileLock::Acquire(const std::string& path, std::unique_ptr<FileLock>* lock) {
@@ -251,9 +256,9 @@ Status FileLock::Acquire(const std::string& path, std::unique_ptr<FileLock>* loc
     std::unique_ptr<FileLock> result(new FileLock(fd));
     if (const int error = LockFile(fd, LOCK_EX); error != 0)
       return error == EWOULDBLOCK ? HeldBy(fd, path) : StatusFromErrno(error, "cannot lock " + path);
-    struct stat locked, found;
+    struct stat locked;
     if (fstat(fd, &locked) != 0) return StatusFromErrno(errno, "cannot examine the lock file " + path);
-    if (stat(path.c_str(), &found) != 0 || found.st_ino != locked.st_ino || found.st_dev != locked.st_dev) continue;
+    if (!IsFileAt(fd, path)) continue;
     // A process that cannot open the file cannot hold its lock. A file of an older version may be open to all.
     if ((locked.st_mode & 0777) != 0600) (void)fchmod(fd, 0600);
     *lock = std::move(result);

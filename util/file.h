@@ -19,6 +19,8 @@ Status StatusFromErrno(int error, std::string_view what);
 // regular. `guarded`: in children of a fork the descriptor is /dev/null (util/fork_guard.h). Returns -1 and sets errno on
 // failure: EINVAL if the file is not regular, ELOOP for a symbolic link.
 int OpenOwnFile(const std::string& path, int flags, bool guarded = false);
+// Whether the path names the open file. A file that was removed or replaced after it was opened is another one.
+bool IsFileAt(int fd, const std::string& path);
 
 // Creates the directory and its missing parents durably. Only the owner may use them, independent of the umask. OK if it exists.
 Status CreateDir(const std::string& path);
