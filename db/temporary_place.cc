@@ -79,10 +79,22 @@ Status TemporaryPlace::Make() {
 Status TemporaryPlace::Remove() {
   if (!IsThere(path_) || !IsOurs()) return Status::OK();
   Status status = destroy_(path_);
-  for (const char* name : {"/LOG", "/LOCK", kMark}) {
+  // The mark goes last, so an interrupted call can be repeated.
+  for (const char* name : {"/LOG", "/LOCK", "/CREATING.tmp", "/COPYING.tmp", kMark}) {
     if (status.ok()) status = RemoveFile(path_ + name);
   }
   return status.ok() ? RemoveDir(path_) : status;
+}
+
+Status TemporaryPlace::RemoveUnfinished(const std::string& path, const Destroy& destroy) {
+  std::string target;
+  Status status = Resolve(path, &target);
+  if (!status.ok()) return status;
+  TemporaryPlace place(target, destroy);
+  status = place.FinishReplacement(target);
+  if (status.ok()) status = place.Remove();
+  if (status.ok() && !IsThere(OldOf(target))) Finish(target);
+  return status;
 }
 
 namespace {

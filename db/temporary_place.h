@@ -37,6 +37,9 @@ class TemporaryPlace {
   Status Make();
   // Removes the directory and the database in it, if COPYING shows that they are ours.
   Status Remove();
+  // Removes what an interrupted copy to `path` left. A database that a restore was replacing gets its name back, unless the new
+  // one is in its place already.
+  static Status RemoveUnfinished(const std::string& path, const Destroy& destroy);
   // The path to which a restore moves the database at `target`.
   static std::string OldOf(const std::string& target) { return target + ".old"; }
   // Marks the database at `target`, which is about to be moved to OldOf(target).

@@ -32,6 +32,7 @@ namespace {
 constexpr size_t kMaxMarkBytes = 64u << 10;
 constexpr uint64_t kStatBlockBytes = 512;  // unit of stat::st_blocks
 
+constexpr const char* kUnfinishedMark = "CREATING.tmp";
 constexpr std::string_view kMarkTitle = "The creation of this database is not complete. It holds no data yet.";
 
 bool IsPartFile(const std::string& name) { return name.ends_with(".pmem"); }
@@ -85,7 +86,7 @@ Status RegionFiles::FindFiles(bool* found) const {
   std::vector<std::string> names;
   Status status = posix::List(directory_, &names);
   *found = std::any_of(names.begin(), names.end(), [this](const std::string& name) {
-    return IsOurs(name) && !(name == "CREATING.tmp" && IsUnfinishedMark(Path(name)));
+    return IsOurs(name) && !(name == kUnfinishedMark && IsUnfinishedMark(Path(name)));
   });
   return status;
 }
@@ -124,6 +125,15 @@ Status RegionFiles::RemoveCreatingMark() {
   if (BRAIDDB_MUTANT("creating-mark-stays")) return Status::OK();
   if (Status status = posix::Remove(creating_path()); !status.ok()) return status;
   return posix::SyncDirectory(directory_);
+}
+
+Status RegionFiles::RemoveUnfinishedMark(uint64_t database_id) const {
+  const std::string path = Path(kUnfinishedMark);
+  std::string text;
+  if (!IsUnfinishedMark(path) || !posix::ReadSmallFile(path, kMaxMarkBytes, &text).ok()) return Status::OK();
+  RegionIdentity identity;
+  const bool is_others = ParseMark(text, &identity) && identity.database_id != database_id;
+  return is_others ? Status::OK() : posix::Remove(path);
 }
 
 Status RegionFiles::MakeFirstPart(bool checks_bad_blocks, bool syncs) const {

@@ -99,6 +99,9 @@ class RegionFiles {
   // Writes and removes the mark CREATING, durably.
   Status WriteCreatingMark(uint64_t database_id, const std::string& database_path);
   Status RemoveCreatingMark();
+  // Removes the temporary file of a mark that a killed creation of this database was writing. The mark of another database stays.
+  // REQUIRES: the directory is locked.
+  Status RemoveUnfinishedMark(uint64_t database_id) const;
   // For a creation: makes the first part, with a pool in it (MakeSmallPool). `syncs`: syncs the file; false if the caller syncs
   // all of its pages later. The entry in the directory is durable in both cases.
   Status MakeFirstPart(bool checks_bad_blocks, bool syncs) const;

@@ -491,8 +491,23 @@ Status RegionSet::FindDatabaseId(const RegionSetOptions& options, uint64_t* data
   return Status::OK();
 }
 
+namespace {
+
+// Removes a directory without files of regions. In the database's own directory, such a directory may have the temporary file of
+// a mark. If another database is creating a region there, it has the lock.
+Status RemoveEmpty(const std::string& directory, const std::string& inside, uint64_t database_id) {
+  std::shared_ptr<RegionFiles> files;
+  if (AbsolutePath(directory).starts_with(inside) && LockDirectory(directory, &files).ok()) {
+    if (Status status = files->RemoveUnfinishedMark(database_id); !status.ok()) return status;
+  }
+  rmdir(directory.c_str());
+  return Status::OK();
+}
+
+}  // namespace
+
 // STEPS  1 lock the directories with files of this database; refuse or skip others  2 call `begin`  3 remove empty directories
-//        that a crash has left  4 remove the files, region 0's last
+//        that a crash has left, and the temporary files of their marks  4 remove the files, region 0's last
 // CRASH  Each directory keeps PARTS or its mark until its other files are removed (region_files.h), so a repetition continues.
 Status RegionSet::Destroy(const RegionSetOptions& options, Others others, const std::function<Status()>& begin) {
   uint64_t database_id = options.database_id;
@@ -530,7 +545,9 @@ Status RegionSet::Destroy(const RegionSetOptions& options, Others others, const 
   if (begin) {
     if (Status status = begin(); !status.ok()) return status;
   }
-  for (const std::string& directory : empty) rmdir(directory.c_str());
+  for (const std::string& directory : empty) {
+    if (Status status = RemoveEmpty(directory, inside, database_id); !status.ok()) return status;
+  }
   // Region 0 last: until then Exists returns true, and a repetition finds the database.
   for (size_t i = locked.size(); i > 0; --i) {
     if (Status status = locked[i - 1]->RemoveFiles(); !status.ok()) return status;

@@ -18,6 +18,7 @@
 #include "braiddb/backup.h"
 #include "braiddb/check.h"
 #include "braiddb/db.h"
+#include "db/temporary_place.h"
 #include "tests/support/db_test_util.h"
 
 namespace {
@@ -387,6 +388,44 @@ TEST_F(DbOwnershipCrashTest, ARestoreThroughALinkCanBeMadeAgainAfterEachStep) {
     if (exit_code != kKilled) break;
   }
   EXPECT_TRUE(led_nowhere);
+}
+
+// What the tool does after a SIGINT.
+TEST_F(DbOwnershipCrashTest, NothingIsLeftOfAnUnfinishedCopy) {
+  const std::function<Status()> copies[] = {[&] { return engine_->RestoreBackup(1, TinyOptions(1), b_); },
+                                            [&] {
+                                              std::unique_ptr<DB> db;
+                                              Status status = DB::OpenForReadOnly(TinyOptions(0), source_, &db);
+                                              return status.ok() ? CreateCheckpoint(db.get(), b_) : status;
+                                            }};
+  const auto destroy = [](const std::string& directory) { return DB::Destroy({}, directory); };
+  for (const bool replaces : {true, false}) {
+    int completed = 0;
+    for (int64_t at = 0;; ++at) {
+      SCOPED_TRACE(std::string(replaces ? "a restore" : "a checkpoint") + ", killed before step " + std::to_string(at));
+      Clean();
+      if (replaces) OpenOrFail(TinyOptions(1), b_).reset();
+      const int exit_code = RunInChild([&] {
+        left = at;
+        return copies[replaces ? 0 : 1]().ok() ? 0 : 1;
+      });
+      ASSERT_OK(TemporaryPlace::RemoveUnfinished(b_, destroy));
+      for (const char* name : {".tmp", ".old", "/COPYING", "/COPYING.tmp"}) {
+        if (std::string(name) == "/COPYING.tmp" && replaces && exit_code == kKilled) continue;  // goes with the database
+        ASSERT_FALSE(fs::exists(b_ + name)) << b_ << name;
+      }
+      if (replaces || fs::exists(b_)) {
+        auto db = OpenOrFail(TinyOptions(1), b_);
+        ASSERT_NE(db, nullptr);
+        completed += GetOrText(db.get(), "of") == "source" ? 1 : 0;
+        db.reset();
+        ASSERT_OK(DB::Destroy({}, b_));
+      }
+      ASSERT_FALSE(fs::exists(b_));
+      if (exit_code != kKilled) break;
+    }
+    EXPECT_GT(completed, 1);
+  }
 }
 
 // Files of others wait in the old directory while the old database is removed, and go to the new one.

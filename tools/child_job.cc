@@ -50,8 +50,9 @@ int ChildJob::Run() const {
     }
   }
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  clean();
-  std::fprintf(stderr, "braiddb: %s: stopped; nothing is left of it\n", action);
+  const Status cleaned = clean();
+  std::fprintf(stderr, "braiddb: %s: stopped; %s\n", action,
+               cleaned.ok() ? "nothing is left of it" : ("what it left is not removed: " + cleaned.ToString()).c_str());
   return kCannotLook;
 }
 

@@ -4,16 +4,18 @@
 #include <cstdint>
 #include <functional>
 
+#include "braiddb/status.h"
+
 namespace braiddb::tools {
 
 // Forks a child that runs `work`, and waits for it. SIGINT and SIGTERM kill the child; then `clean` removes what the child left.
-// `done` returns the bytes written so far, for the progress line. `work` and `clean` return exit codes; the result is the one of
-// the function that ran last, and kCannotLook after an interrupt or if the child died.
+// `done` returns the bytes written so far, for the progress line. The result is the exit code that `work` returns, and
+// kCannotLook after an interrupt or if the child died.
 // REQUIRES: this process has one thread and has no database open.
 struct ChildJob {
   const char* action;
   std::function<int()> work;
-  std::function<void()> clean;
+  std::function<Status()> clean;
   std::function<uint64_t()> done;
   uint64_t total = 0;  // bytes, an estimate; 0 if unknown
 

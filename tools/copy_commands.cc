@@ -64,18 +64,13 @@ int MakeBackup(const CopyArguments& arguments, const std::string& database, cons
 }
 
 // An open of a directory of backups removes unfinished files.
-void RemoveUnfinishedBackup(const std::string& directory) {
+Status RemoveUnfinishedBackup(const std::string& directory) {
   std::unique_ptr<BackupEngine> engine;
-  (void)BackupEngine::Open(directory, &engine);
+  return BackupEngine::Open(directory, &engine);
 }
 
-// Removes an unfinished copy, and gives a database that a restore was replacing its name back.
-void RemoveUnfinishedCopy(const std::string& path) {
-  std::string target;
-  if (!TemporaryPlace::Resolve(path, &target).ok()) return;
-  TemporaryPlace place(target, [](const std::string& directory) { return DB::Destroy({}, directory); });
-  (void)place.FinishReplacement(target);
-  (void)place.Remove();
+Status RemoveUnfinishedCopy(const std::string& path) {
+  return TemporaryPlace::RemoveUnfinished(path, [](const std::string& directory) { return DB::Destroy({}, directory); });
 }
 
 int MakeCheckpoint(const CopyArguments& arguments, const std::string& database, const std::string& path) {
@@ -166,7 +161,7 @@ int RunBackup(const Arguments& given) {
   if (LiesIn(directory, database)) return line.Refuse("the backups must not lie in the directory of the database");
   const uint64_t before = BytesOnDisk(directory.c_str());
   return ChildJob{"backing up", [&] { return MakeBackup(arguments, database, directory, metadata); },
-                  [&] { RemoveUnfinishedBackup(directory); },
+                  [&] { return RemoveUnfinishedBackup(directory); },
                   [&] { return BytesOnDisk(directory.c_str()) - std::min(before, BytesOnDisk(directory.c_str())); },
                   BytesOnDisk(database.c_str())}
       .Run();
@@ -180,8 +175,9 @@ int RunCheckpoint(const Arguments& given) {
   if (!line.Parse(given, &exit_code)) return exit_code;
   const std::string database = line.Positional(0);
   const std::string path = line.Positional(1);
-  return ChildJob{"copying", [&] { return MakeCheckpoint(arguments, database, path); }, [&] { RemoveUnfinishedCopy(path); },
-                  [&] { return BytesOnDisk((path + ".tmp").c_str()); }, BytesOnDisk(database.c_str())}
+  return ChildJob{"copying", [&] { return MakeCheckpoint(arguments, database, path); },
+                  [&] { return RemoveUnfinishedCopy(path); }, [&] { return BytesOnDisk((path + ".tmp").c_str()); },
+                  BytesOnDisk(database.c_str())}
       .Run();
 }
 
@@ -203,8 +199,9 @@ int RunRestore(const Arguments& given) {
   if (list) return ListBackups(directory, as_json);
   const std::string path = line.Positional(1);
   if (LiesIn(directory, path)) return line.Refuse("the database must not replace the directory of the backups");
-  return ChildJob{"restoring", [&] { return RestoreOne(directory, id, path, as_json); }, [&] { RemoveUnfinishedCopy(path); },
-                  [&] { return BytesOnDisk((path + ".tmp").c_str()); }, BytesOnDisk(directory.c_str())}
+  return ChildJob{"restoring", [&] { return RestoreOne(directory, id, path, as_json); },
+                  [&] { return RemoveUnfinishedCopy(path); }, [&] { return BytesOnDisk((path + ".tmp").c_str()); },
+                  BytesOnDisk(directory.c_str())}
       .Run();
 }
 
