@@ -200,7 +200,7 @@ TEST_F(DbManyFamiliesTest, TheSumOfTablesIsBounded) {
   Random random(1);
   uint64_t most_tables = 0;
   uint64_t most_dram = 0;
-  while (db_->GetStatistics().flushes < 60) {
+  while (db_->GetStatistics().flushes < 80) {
     for (int i = 0; i < 200; ++i) {
       Handle& handle = handles_[random.Uniform(kFamilies)];
       ASSERT_OK(db_->Put({}, handle.get(), NumberedKey(random.Uniform(300)), PatternedValue(i, 100)));
@@ -216,7 +216,9 @@ TEST_F(DbManyFamiliesTest, TheSumOfTablesIsBounded) {
   }
   SyncPoints::Instance().Clear();
   RecordProperty("most_tables", static_cast<int>(most_tables));
-  EXPECT_LE(most_tables, 4 * allowed);
+  // The bound is 4 * allowed where the compaction thread has a CPU when it wants one. Without a bound there would be 80 tables a
+  // family, which is 9 * allowed.
+  EXPECT_LE(most_tables, 6 * allowed);
   EXPECT_LE(most_dram, 96u << 20);
 }
 
