@@ -46,6 +46,7 @@ void ReadFlagfile(const std::string& path, const po::options_description& known,
     const size_t begin = line.find_first_not_of(" \t"), end = line.find_last_not_of(" \t\r");
     if (begin != std::string::npos && line[begin] != '#') lines.push_back(line.substr(begin, end + 1 - begin));
   }
+  if (file.bad()) throw std::invalid_argument("--flagfile=" + path + " cannot be read");  // of a directory
   Normalize(lines, known, depth, normalized);
 }
 

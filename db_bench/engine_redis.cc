@@ -41,7 +41,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kServer = "redis-server";
 // The file that says that a directory is of this engine.
-constexpr const char* kMark = "DB_BENCH_SERVER";
+constexpr const char* kMarkFile = "/DB_BENCH_SERVER";
 // A large append-only file is read before the server answers.
 constexpr std::chrono::minutes kMostForStart{10};
 constexpr std::chrono::minutes kMostForEnd{10};
@@ -338,24 +338,27 @@ class RedisDriver final : public Driver {
   Status Destroy(const std::string& path) override {
     std::error_code error;
     if (!fs::exists(path, error)) return Status::OK();
-    if (!fs::exists(path + "/" + kMark, error) && !fs::is_empty(path, error))
+    if (!fs::exists(path + kMarkFile, error) && !fs::is_empty(path, error))
       return Status::InvalidArgument(path + " was not made by this engine");
-    fs::remove_all(path, error);
-    return error ? Status::IOError("cannot remove " + path + ": " + error.message()) : Status::OK();
+    for (const char* name : {"/data", "/socket", "/server.log", kMarkFile}) {
+      fs::remove_all(path + name, error);
+      if (error) return Status::IOError("cannot remove " + path + name + ": " + error.message());
+    }
+    fs::remove(path, error);  // stays if files of others are there
+    return Status::OK();
   }
 
  private:
   bool IsRedis() const { return version_.starts_with("Redis"); }
   static Status Find(const std::string& path) {
     std::error_code error;
-    return fs::exists(path + "/" + kMark, error) ? Status::OK()
-                                                 : Status::InvalidArgument(path + " is no database of this engine");
+    return fs::exists(path + kMarkFile, error) ? Status::OK() : Status::InvalidArgument(path + " is no database of this engine");
   }
   static Status Create(const std::string& path) {
     std::error_code error;
     if (fs::exists(path, error) && !fs::is_empty(path, error)) return Status::InvalidArgument(path + " is not empty");
     fs::create_directories(path + "/data", error);
-    if (!error && std::ofstream(path + "/" + kMark).put('\n').flush()) return Status::OK();
+    if (!error && std::ofstream(path + kMarkFile).put('\n').flush()) return Status::OK();
     return Status::IOError("cannot make a database in " + path);
   }
 

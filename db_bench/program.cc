@@ -117,7 +117,8 @@ void RunRounds(const Flags& flags, const std::vector<BenchmarkRequest>& requests
         failures->push_back(*failure);
       }
       // A single engine keeps its last database.
-      if ((compared || round + 1 < rounds) && !flags.use_existing_db) RemoveDatabase(contestant.path, contestant.driver.get());
+      if ((compared || round + 1 < rounds) && !flags.use_existing_db)
+        RemoveDatabase(contestant.path, contestant.path != flags.db, contestant.driver.get());
     }
   }
 }

@@ -54,10 +54,14 @@ std::string DescribeEnd(int status) {
 }
 
 // Frees the memory for the next engine. After a failure the directory may hold no valid database.
-[[noreturn]] void Remove(const std::string& path, Driver* driver) {
+[[noreturn]] void Remove(const std::string& path, bool is_ours, Driver* driver) {
   const Status status = driver->Destroy(path);
   std::error_code error;
-  std::filesystem::remove_all(path, error);  // no effect if the engine has removed it
+  if (is_ours) {
+    std::filesystem::remove_all(path, error);  // no effect if the engine has removed it
+  } else {
+    rmdir(path.c_str());  // fails if files of others are there
+  }
   if (!status.ok() || error) {
     std::fprintf(stderr, "db_bench: cannot remove %s: %s\n", path.c_str(),
                  error ? error.message().c_str() : status.ToString().c_str());
@@ -117,9 +121,9 @@ std::optional<Failure> RunTurn(const TurnRequest& turn, const Requests& requests
   }
 }
 
-void RemoveDatabase(const std::string& path, Driver* driver) {
+void RemoveDatabase(const std::string& path, bool is_ours, Driver* driver) {
   const pid_t child = Fork();
-  if (child == 0) Remove(path, driver);
+  if (child == 0) Remove(path, is_ours, driver);
   const std::string end = DescribeEnd(WaitFor(child));
   if (!end.empty())
     std::fprintf(stderr, "db_bench: %s may still exist: the process that removes it %s\n", path.c_str(), end.c_str());

@@ -25,7 +25,8 @@ std::optional<Failure> RunTurn(const TurnRequest& turn, const std::vector<Benchm
                                std::vector<Result>* results);
 
 // Removes the database in a child process. A library that started a thread in this process would assume in later child processes
-// that the thread exists there. REQUIRES: this process has one thread.
-void RemoveDatabase(const std::string& path, Driver* driver);
+// that the thread exists there. `is_ours`: db_bench has made the directory for this engine, so all in it is removed. Otherwise
+// files that are not the engine's stay. REQUIRES: this process has one thread.
+void RemoveDatabase(const std::string& path, bool is_ours, Driver* driver);
 
 }  // namespace braiddb::bench

@@ -86,7 +86,13 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   try {
     po::variables_map values;
     const auto style = po::command_line_style::unix_style | po::command_line_style::allow_long_disguise;
-    po::store(po::command_line_parser(argc, argv).options(known).style(style).positional({}).run(), values);
+    const po::parsed_options parsed = po::command_line_parser(argc, argv).options(known).style(style).positional({}).run();
+    // Boost would convert a negative number to a large one.
+    for (const auto& option : parsed.options) {
+      if (!option.value.empty() && option.value[0].starts_with('-'))
+        throw std::invalid_argument("--" + option.string_key + "=" + option.value[0] + " is negative");
+    }
+    po::store(parsed, values);
     if (values.count("help") != 0) {
       std::cout << known << std::flush;
       return 0;

@@ -30,6 +30,8 @@ bool IsStopSignalPending() {
   return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
 }
 
+constexpr const char* kMark = "/DB_STRESS";
+
 std::string Describe(const CheckReport& report) {
   std::string text = std::to_string(report.findings.size() + report.more_findings) + " findings:";
   for (const CheckFinding& finding : report.findings) text += "\n  " + finding.what + " (" + finding.where + ")";
@@ -58,6 +60,11 @@ int Supervisor::Run() {
     std::fprintf(stderr, "db_stress: %s: %s\n", flags_.db.c_str(), error.message().c_str());
     return 2;
   }
+  if (!MarkDirectory()) {
+    std::fprintf(stderr, "db_stress: %s is not empty, and db_stress did not make it; give --db another directory\n",
+                 flags_.db.c_str());
+    return 2;
+  }
   wrong = RemoveDatabase();
   while (!wrong && !Finished()) {
     if (!database_) wrong = BeginDatabase();
@@ -73,8 +80,16 @@ int Supervisor::Run() {
               static_cast<unsigned long long>(flags_.seed), totals_.Summary(seconds).c_str());
   if (wrong) Report(*wrong);
   std::fflush(stdout);
-  if (!wrong) fs::remove_all(flags_.db, error);
+  if (!wrong) wrong = RemoveDatabase();
+  if (!wrong && fs::remove(flags_.db + kMark, error)) fs::remove(flags_.db, error);  // stays if files of others are there
   return wrong ? 1 : 0;
+}
+
+// Only a directory with the mark may have files of an earlier run.
+bool Supervisor::MarkDirectory() const {
+  std::error_code error;
+  if (!fs::is_empty(flags_.db, error) && !fs::exists(flags_.db + kMark, error)) return false;
+  return std::ofstream(flags_.db + kMark).put('\n').flush().good();
 }
 
 bool Supervisor::Finished() {

@@ -45,6 +45,7 @@ class Supervisor {
   Violation RunCycle();
   // Verifies the database for the last time, then empties it.
   Violation FinishDatabase();
+  bool MarkDirectory() const;
   Violation RemoveDatabase();
 
   // From the fork of a life to its end.

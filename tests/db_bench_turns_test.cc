@@ -89,6 +89,27 @@ TEST_F(Turns, OneEngineHasRoundsIfAskedFor) {
   EXPECT_TRUE(Contains(result.output, "(1000 of 1000 found)")) << result.output;
 }
 
+// The user's files may lie where the database is made and removed.
+TEST_F(Turns, FilesOfOthersStay) {
+  const std::string note = directory_.File("db") + "/notes/of.txt";
+  std::filesystem::create_directories(directory_.File("db") + "/notes");
+  test::WriteFileOrDie(note, "mine");
+  EXPECT_EQ(Bench("--rounds=3 --benchmarks=fillseq").exit_code, 0);
+  EXPECT_EQ(test::ReadFileOrDie(note), "mine");
+  EXPECT_EQ(Bench("--engines=braiddb,null --benchmarks=fillseq").exit_code, 0);
+  EXPECT_EQ(test::ReadFileOrDie(note), "mine");
+  EXPECT_NE(Bench("--rounds=2 --benchmarks=fillseq --segment_size=1").exit_code, 0);
+  EXPECT_EQ(test::ReadFileOrDie(note), "mine");
+}
+
+TEST_F(Turns, LostOutputIsAnError) {
+  for (const char* to : {" >/dev/full", " >&-"}) {
+    const auto result = test::RunProgram(
+        "sh -c '" BRAIDDB_DB_BENCH " --num=10 --benchmarks=fillseq --db=" + directory_.File("db") + to + "'", "");
+    EXPECT_EQ(result.exit_code, 1) << to << result.output;
+  }
+}
+
 // docs/BENCHMARKING.md, "Injected latencies": gets pay for the nodes that they visit; iterators and memtables do not.
 TEST_F(Turns, InjectedLatenciesReachWhatTheHelpSays) {
   const std::string flags =

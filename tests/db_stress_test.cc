@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -445,6 +446,23 @@ TEST_F(DbStressProgram, NothingIsLost) {
   EXPECT_GT(kills, runs * cycles / 2);
   EXPECT_GT(writes, runs * cycles * 20 / kSlowdown);
   for (const auto& [name, count] : rows) EXPECT_GT(count, 0u) << name;
+}
+
+TEST_F(DbStressProgram, FilesOfOthersStay) {
+  const std::string note = directory_.File("stress") + "/db";
+  std::filesystem::create_directories(directory_.File("stress"));
+  WriteFileOrDie(note, "mine");
+  const Result result = Stress("--cycles=1");
+  EXPECT_EQ(result.exit_code, 2) << result.output;
+  EXPECT_EQ(ReadFileOrDie(note), "mine");
+}
+
+TEST_F(DbStressProgram, NegativeNumbersAreRefused) {
+  for (const char* flag : {"--duration=-1", "--cycles=-1", "--ops_per_thread=-3"}) {
+    const Result result = Stress(flag);
+    EXPECT_NE(result.exit_code, 0) << flag;
+    EXPECT_NE(result.output.find("is negative"), std::string::npos) << result.output;
+  }
 }
 
 TEST_F(DbStressProgram, FindsBugs) {

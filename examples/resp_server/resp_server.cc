@@ -11,6 +11,7 @@
 #include <braiddb/write_batch.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -436,7 +437,16 @@ int Listen(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) Fail("the path of the socket is too long");
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  unlink(path.c_str());
+  // A socket that no server listens on is left by a server that was killed. Everything else stays.
+  struct stat there {};
+  if (lstat(path.c_str(), &there) == 0) {
+    const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool is_left = S_ISSOCK(there.st_mode) && probe >= 0 &&
+                         connect(probe, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 && errno == ECONNREFUSED;
+    if (probe >= 0) close(probe);
+    if (!is_left) Fail(path + " is in use or is not a socket; name another path");
+    unlink(path.c_str());
+  }
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (listener < 0 || bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 || listen(listener, 128) != 0)
     Fail("cannot listen on " + path + ": " + strerror(errno));

@@ -112,7 +112,10 @@ class Campaign {
     namespace fs = std::filesystem;
     if (options_.keep.empty()) return;
     std::error_code error;
-    fs::remove_all(options_.keep, error);
+    if (fs::exists(options_.keep, error) && !fs::is_empty(options_.keep, error)) {
+      std::printf("no files are kept: %s is not empty; name another directory\n", options_.keep.c_str());
+      return;
+    }
     fs::copy(directory_.File("run"), options_.keep, fs::copy_options::recursive, error);
     std::printf("files kept in %s%s\n", options_.keep.c_str(), error ? " (not all)" : "");
   }
