@@ -93,7 +93,8 @@ Status LockForReading(const std::string& path, posix::Fd* lock) {
 }
 
 Status ChooseComparator(const CheckOptions& options, const MediaFamily& family, const Comparator** result) {
-  std::vector<const Comparator*> known = {options.comparator, BytewiseComparator(), ReverseBytewiseComparator()};
+  std::vector<const Comparator*> known = {options.comparator};
+  known.insert(known.end(), BuiltInComparators().begin(), BuiltInComparators().end());
   known.insert(known.end(), options.comparators.begin(), options.comparators.end());
   for (const Comparator* comparator : known) {
     if (comparator != nullptr && family.comparator == StoredName(*comparator)) {

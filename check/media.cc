@@ -94,6 +94,16 @@ Status Media::MapRegions(const std::string& path, const std::vector<std::string>
                     images_[i]->directory(), "put each region's files back in their place");
     }
   }
+  DatabaseFile::State state = DatabaseFile::State::kNone;
+  DatabaseFile place;
+  const std::string file = DatabaseFile::FilePath(path, DatabaseFile::State::kWhole);
+  const Status read = DatabaseFile::Read(path, &state, &place);
+  if (read.IsCorruption()) findings->Add(std::string(read.message()), file, kPutBack);
+  if (read.ok() && state == DatabaseFile::State::kWhole && first != nullptr && place.database_id != first->database_id) {
+    findings->Add(Format("it names the database %016" PRIx64, place.database_id) +
+                      Format(", and the regions are of %016" PRIx64, first->database_id),
+                  file, "put the file, or each region's files, back in their place");
+  }
   return Status::OK();
 }
 

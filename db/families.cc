@@ -6,6 +6,8 @@
 #include "db/db_impl.h"
 #include "db/hidden_family.h"
 #include "db/no_memory.h"
+#include "db/no_path.h"
+#include "db/options_file.h"
 #include "db/read_manifest.h"
 #include "db/timestamped_entry.h"
 #include "nvtree/leaf.h"
@@ -28,7 +30,7 @@ Status Validate(const ColumnFamilyOptions& options, const std::string& name) {
     return Status::NotSupported("column family '" + name + "': this version has no such l1");
   if (!IsLeafSize(options.nv_leaf_size))
     return Status::InvalidArgument("column family '" + name + "': nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
-  return Status::OK();
+  return CheckForeignOptions(options.foreign_options);
 }
 
 Status ReservedName(const std::string& name) {
@@ -112,6 +114,7 @@ Status DBImpl::GetAllFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* 
 
 Status DB::ListColumnFamilies(const Options& options, const std::string& path, std::vector<std::string>* names) try {
   names->clear();
+  if (path.empty()) return NoPath();
   ManifestState manifest;
   if (Status status = ReadManifest(options, path, &manifest); !status.ok()) return status;
   names->push_back(kDefaultColumnFamilyName);

@@ -13,6 +13,7 @@
 #include "pmem/persist_mode.h"
 #include "util/comparator_name.h"
 #include "util/file.h"
+#include "util/format.h"
 
 namespace braiddb {
 namespace {
@@ -342,6 +343,18 @@ std::vector<ColumnFamilyDescriptor> LoadedOptions::Descriptors() const {
   std::vector<ColumnFamilyDescriptor> descriptors{{kDefaultColumnFamilyName, ColumnFamilyOptions(options)}};
   for (const Family& family : families) descriptors.push_back({family.name, family.options});
   return descriptors;
+}
+
+Status CheckForeignOptions(const std::map<std::string, std::string>& foreign) {
+  for (const auto& [name, value] : foreign) {
+    if (!IsOptionName(name))
+      return Status::InvalidArgument("the name of a foreign option is '" + Escaped(name) +
+                                     "'; it must have one character or more, no blank and none of = # [ ] : \\ and \"");
+    if (name == "comparator" || name == "prefix_extractor")
+      return Status::InvalidArgument("the foreign option '" + name +
+                                     "' has the name of an option of BraidDB; choose another name");
+  }
+  return Status::OK();
 }
 
 std::string OptionsToText(const Options& options, const std::vector<ColumnFamilyDescriptor>& families) {

@@ -1,5 +1,7 @@
 #include "db/options_text.h"
 
+#include <algorithm>
+
 namespace braiddb {
 namespace {
 
@@ -60,7 +62,22 @@ std::string EscapeOption(std::string_view value) {
     if (c == '\\' || c == ':' || c == '#') result += '\\';
     result += c;
   }
+  // Blanks at the ends would be taken for blanks around the value.
+  const auto escape_blank = [&result](size_t at) {
+    if (result[at] == ' ' || result[at] == '\t') result.replace(at, 1, result[at] == ' ' ? "\\s" : "\\t");
+  };
+  if (!result.empty()) escape_blank(result.size() - 1);
+  if (!result.empty()) escape_blank(0);
   return result;
+}
+
+bool IsOptionName(std::string_view name) {
+  constexpr std::string_view kOfTheSyntax = "=#[]:\\\"";
+  const auto is_allowed = [&](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte > ' ' && byte != 0x7f && kOfTheSyntax.find(c) == std::string_view::npos;
+  };
+  return !name.empty() && std::all_of(name.begin(), name.end(), is_allowed);
 }
 
 std::string UnescapeOption(std::string_view value) {
@@ -70,8 +87,22 @@ std::string UnescapeOption(std::string_view value) {
       result += value[i];
       continue;
     }
-    const char c = value[++i];
-    result += c == 'n' ? '\n' : c == 'r' ? '\r' : c;
+    switch (const char c = value[++i]) {
+      case 'n':
+        result += '\n';
+        break;
+      case 'r':
+        result += '\r';
+        break;
+      case 's':
+        result += ' ';
+        break;
+      case 't':
+        result += '\t';
+        break;
+      default:
+        result += c;
+    }
   }
   return result;
 }

@@ -10,8 +10,8 @@
 namespace braiddb {
 
 // GRAMMAR  A line is empty, [Title], [Title "argument"], or name=value, with blanks around any part. A comment begins with #. In
-//          values and arguments, each : # and \ is preceded by \, and line ends are \n and \r. Elements of a list are separated
-//          by :.
+//          values and arguments, each : # and \ is preceded by \, line ends are \n and \r, and a blank or tab at an end is \s or
+//          \t. Elements of a list are separated by :.
 struct OptionLine {
   std::string title;     // of the section
   std::string argument;  // … without escapes
@@ -21,6 +21,8 @@ struct OptionLine {
 };
 
 std::string EscapeOption(std::string_view value);
+// Whether a line can have this name: one byte or more, no blank, no control character, and none of = # [ ] : \ and ".
+bool IsOptionName(std::string_view name);
 std::string UnescapeOption(std::string_view value);
 
 // Calls `visit` for each section and each option. Stops at the first error. An error of `visit` gets the number of the line.

@@ -9,6 +9,7 @@
 #include "db/db_impl.h"
 #include "db/new_database.h"
 #include "db/no_memory.h"
+#include "db/no_path.h"
 #include "db/options_file.h"
 #include "db/temporary_place.h"
 #include "pmem/database_file.h"
@@ -90,6 +91,7 @@ Status CheckOldPlace(const RegionSetOptions& options) {
 
 // Finds out whether the database exists or is to be created. An error if it neither exists nor can be created.
 Status DBImpl::JudgePlace(bool* exists) {
+  if (path_.empty()) return NoPath();
   DatabaseState state = DatabaseState::kNone;
   if (Status status = DatabaseFile::Read(path_, &state, &place_); !status.ok()) return status;
   if (state == DatabaseState::kDestroying) {
@@ -311,6 +313,7 @@ Status LockForRemoval(const RegionSetOptions& options, std::unique_ptr<FileLock>
 //        DESTROYING  5 remove LOCK, and the directory if it is empty
 // CRASH  Between 1 and 4: an open returns an error that names DB::Destroy, and another DB::Destroy continues. [CC-60]
 Status DB::Destroy(const Options& options, const std::string& given) try {
+  if (given.empty()) return NoPath();
   std::string path = given;
   while (path.size() > 1 && path.back() == '/') path.pop_back();  // so that a symbolic link is recognized as one
   RegionSetOptions region_options;

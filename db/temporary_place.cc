@@ -37,7 +37,9 @@ Status TemporaryPlace::Resolve(const std::string& path, std::string* target) {
   *target = path;
   while (target->size() > 1 && target->back() == '/') target->pop_back();
   std::error_code error;
-  if (!fs::is_symlink(*target, error)) return Status::OK();
+  const std::string last = fs::path(*target).filename();
+  const bool has_name = last != "." && last != "..";
+  if (has_name && !fs::is_symlink(*target, error)) return Status::OK();
   const std::string resolved = fs::canonical(*target, error).string();
   if (error) {
     // A restore that was interrupted between its two renames leaves such a link. The restore can be repeated.

@@ -212,6 +212,20 @@ TEST_F(CheckDatabaseTest, WhatCannotBeLookedAtIsAnErrorAndNoFinding) {
   ExpectFilled(TinyOptions(2), 0);
 }
 
+// No open accepts either.
+TEST_F(CheckDatabaseTest, TheFileDatabaseAndTheRegionsBelongTogether) {
+  const std::string other = directory_.File("other");
+  OpenOrFail(TinyOptions(1), path_).reset();
+  OpenOrFail(TinyOptions(1), other).reset();
+  const std::string own = ReadFileOrDie(path_ + "/DATABASE");
+  WriteFileOrDie(path_ + "/DATABASE", ReadFileOrDie(other + "/DATABASE"));
+  EXPECT_TRUE(Names(Check(), "and the regions are of"));
+  WriteFileOrDie(path_ + "/DATABASE", own.substr(0, own.size() - 4));
+  EXPECT_TRUE(Names(Check(), "DATABASE"));
+  WriteFileOrDie(path_ + "/DATABASE", own);
+  EXPECT_TRUE(Check().sound());
+}
+
 TEST_F(CheckDatabaseTest, OrderIsThatOfTheComparator) {
   class Backwards : public Comparator {
    public:

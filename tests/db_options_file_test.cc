@@ -274,6 +274,34 @@ TEST_F(OptionsFileTest, WhatCannotBeWrittenFailsNothing) {
   ASSERT_OK(LoadLatestOptions(path_, &loaded_));
 }
 
+// A name that the file cannot have would make the whole file unreadable.
+TEST_F(OptionsFileTest, ForeignNamesAndValuesComeBackOrAreRefused) {
+  for (const std::string name : {"", "a=b", "a b", "a\nb", "a#b", "[a", " a", "a:b", "a\\b", "comparator", "prefix_extractor"}) {
+    Options options = TinyOptions(1);
+    std::unique_ptr<DB> db;
+    options.foreign_family_options = {{name, "value"}};
+    EXPECT_TRUE(DB::Open(options, path_, &db).IsInvalidArgument()) << name;
+    options.foreign_family_options.clear();
+    db = Open(options);
+    ChangedOptions changed;
+    changed.foreign_family_options = {{name, "value"}};
+    EXPECT_TRUE(db->SetOptions(db->DefaultColumnFamily(), changed).IsInvalidArgument()) << name;
+    ColumnFamilyOptions family;
+    family.foreign_options = {{name, "value"}};
+    std::unique_ptr<ColumnFamilyHandle> handle;
+    EXPECT_TRUE(db->CreateColumnFamily(family, "family", &handle).IsInvalidArgument()) << name;
+    ASSERT_OK(LoadLatestOptions(path_, &loaded_));
+  }
+  Options options = TinyOptions(1);
+  for (const std::string value : {"", " ", "  ", " both ends ", "\t", "\ta\t", "a \\", "\\", "\\s", "#", "a:b\n"})
+    options.foreign_options["of" + std::to_string(options.foreign_options.size())] = value;
+  options.foreign_family_options = options.foreign_options;
+  Open(options).reset();
+  ASSERT_OK(LoadLatestOptions(path_, &loaded_));
+  EXPECT_EQ(loaded_.options.foreign_options, options.foreign_options);
+  EXPECT_EQ(loaded_.options.foreign_family_options, options.foreign_family_options);
+}
+
 TEST_F(OptionsFileTest, FamiliesAreInItAsTheyComeAndGo) {
   const auto names = [&] {
     std::string all;

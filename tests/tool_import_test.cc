@@ -82,6 +82,35 @@ TEST_F(ImportTest, EveryFormatGoesRound) {
   }
 }
 
+// A file whose name an import uses for its state.
+TEST_F(ImportTest, FilesOfOthersStay) {
+  const std::string state = target_ + ".import";
+  WriteFileOrDie(state, "k1,v1\nk2,v2\n");
+  WriteFileOrDie(file_, "k1,v1\nbroken\n");
+  const ToolResult own = Run("import --format csv " + target_ + " " + state);
+  EXPECT_EQ(own.exit_code, 2);
+  EXPECT_TRUE(Has(own.error, "in the way")) << own.error;
+  EXPECT_EQ(Run("import --format csv " + target_ + " /dev/null").exit_code, 0);
+  EXPECT_EQ(Run("import --format csv --skip-errors " + state + " " + target_ + " " + file_).exit_code, 2);
+  EXPECT_EQ(Run("put " + target_ + " a 1").exit_code, 0);
+  EXPECT_EQ(Run("destroy --yes " + target_).exit_code, 0);
+  EXPECT_EQ(ReadFileOrDie(state), "k1,v1\nk2,v2\n");
+}
+
+// The name of a family is a part of the record.
+TEST_F(ImportTest, LongNamesOfFamiliesAreBrokenRecords) {
+  const std::string skipped = directory_.File("skipped");
+  WriteFileOrDie(file_, "{\"key\":\"a\",\"value\":\"1\"}\n{\"family\":\"" + std::string(300, 'f') +
+                            "\",\"key\":\"b\",\"value\":\"2\"}\n{\"key\":\"c\",\"value\":\"3\"}\n");
+  const ToolResult stopped = Run("import --format jsonl " + target_ + " " + file_);
+  EXPECT_EQ(stopped.exit_code, 2);
+  EXPECT_TRUE(Has(stopped.error, "line 2")) << stopped.error;
+  const ToolResult result = Run("import --format jsonl --skip-errors " + skipped + " " + target_ + " " + file_);
+  EXPECT_EQ(result.exit_code, 1) << result.error;
+  EXPECT_EQ(Run("scan --keys-only " + target_).out, "a\nc\n");
+  EXPECT_TRUE(Has(ReadFileOrDie(skipped), "\"b\"")) << ReadFileOrDie(skipped);
+}
+
 TEST_F(ImportTest, FamiliesAreKept) {
   const std::map<std::string, Data> families{{"default", HostileData()}, {"other", {{"a", "1"}}}, {"empty", {}}};
   Write(families);
@@ -208,6 +237,8 @@ TEST_F(ImportTest, OnlyTheSameFileIsResumed) {
   EXPECT_EQ(RunCommand("cat " + file_ + " | " + BRAIDDB_TOOL + " import --format csv --resume " + target_).exit_code, 2);
   WriteFileOrDie(target_ + ".import", "{}");
   EXPECT_EQ(Run("import --format csv --resume " + target_ + " " + file_).exit_code, 2);
+  EXPECT_EQ(Run("import --format csv " + target_ + " " + file_).exit_code, 2) << "no import wrote this";
+  fs::remove(target_ + ".import");
   EXPECT_EQ(Run("import --format csv " + target_ + " " + file_).exit_code, 0);
 }
 

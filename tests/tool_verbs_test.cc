@@ -14,6 +14,7 @@
 #include "braiddb/backup.h"
 #include "tests/support/tool_fixture.h"
 #include "tools/child_job.h"
+#include "tools/output.h"
 #include "tools/progress.h"
 #include "tools/shell.h"
 
@@ -350,6 +351,78 @@ TEST_F(VerbTest, WrongPlacesOfBackupsAreRefused) {
   EXPECT_TRUE(Has(Run("restore --list " + backups).out, "backup 1: 1 keys"));
 }
 
+// Names and paths may have any bytes.
+TEST_F(VerbTest, JsonHasOtherBytesInHex) {
+  const std::string odd = path_ + "\xff";
+  ASSERT_EQ(Run("put --create '" + odd + "' a 1").exit_code, 0);
+  ASSERT_EQ(Run("create-family '" + odd + "' '\xfe'").exit_code, 0);
+  ASSERT_EQ(Run("create-family '" + odd + "' '\xfd'").exit_code, 0);
+  const Json options = JsonOf("options --json '" + odd + "'");
+  int families = 0;
+  for (const auto& [section, values] : options.items()) families += Has(section, "_hex") ? 1 : 0;
+  EXPECT_EQ(families, 2 * 2) << options;  // two sections for each
+}
+
+TEST(FactsTest, TextsThatAreNotUtf8AreInHexAtAnyDepth) {
+  using nlohmann::ordered_json;
+  const ordered_json json{{"a", "\xff"}, {"b", {{{"c", "\xfe"}, {"d", "text"}}, "\xfd"}}, {"\xfc", 1}};
+  EXPECT_EQ(tools::WithHexFields(json).dump(), R"({"a_hex":"ff","b":[{"c_hex":"fe","d":"text"},{"hex":"fd"}],"fc_hex":1})");
+}
+
+TEST_F(VerbTest, EmptyPathsAreRefused) {
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  for (const char* call : {"get '' a", "put '' a 2", "check ''", "destroy --yes ''", "stat ''", "backup '' b", "bench ''"}) {
+    const ToolResult result = RunCommand("cd " + path_ + "; " + BRAIDDB_TOOL + " " + call);
+    EXPECT_EQ(result.exit_code, 2) << call << result.out;
+    EXPECT_TRUE(Has(result.error, "empty")) << call << result.error;
+  }
+  std::unique_ptr<DB> db;
+  EXPECT_TRUE(DB::Open({}, "", &db).IsInvalidArgument());
+  EXPECT_TRUE(DB::OpenForReadOnly({}, "", &db).IsInvalidArgument());
+  EXPECT_TRUE(DB::Destroy({}, "").IsInvalidArgument());
+}
+
+// Files of a database must not get the descriptors of the standard streams.
+TEST_F(VerbTest, ClosedOutputIsNotAFileOfTheDatabase) {
+  ASSERT_EQ(Run("put --create " + path_ + " secret topsecret").exit_code, 0);
+  const ToolResult result = RunCommand("printf 'get secret\n' | " + std::string(BRAIDDB_TOOL) + " shell " + path_ + " >&-");
+  EXPECT_EQ(result.exit_code, 2) << result.error;
+  EXPECT_EQ(ReadFileOrDie(path_ + "/LOCK"), "");
+  (void)RunCommand("printf 'bogus\n' | " + std::string(BRAIDDB_TOOL) + " shell " + path_ + " >&- 2>&-; true");
+  EXPECT_FALSE(Has(ReadFileOrDie(path_ + "/LOG"), "bogus"));
+}
+
+// Whoever makes a database chooses the names of its families. TAB must not run them.
+TEST_F(VerbTest, CompletionRunsNothingOfTheDatabase) {
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  const std::string trap = directory_.File("trap");
+  ASSERT_EQ(Run("create-family " + path_ + " '$(touch " + trap + ")'").exit_code, 0);
+  ASSERT_EQ(Run("create-family " + path_ + " 'two words'").exit_code, 0);
+  const std::string out = RunCommand("bash -c 'PATH=\"$(dirname " + std::string(BRAIDDB_TOOL) + "):$PATH\"; . " + BRAIDDB_SOURCE +
+                                     "/tools/completion/braiddb; COMP_WORDS=(braiddb scan " + path_ +
+                                     " --family \"\"); COMP_CWORD=4; _braiddb; printf \"%s\\n\" \"${COMPREPLY[@]}\"'")
+                              .out;
+  EXPECT_TRUE(Has(out, "two\\ words\n")) << out;
+  EXPECT_TRUE(Has(out, "touch")) << out;
+  EXPECT_FALSE(fs::exists(trap)) << out;
+}
+
+TEST_F(VerbTest, BenchUsesTheNewDirectory) {
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  (void)Run("bench " + directory_.File("new") + " --db=" + path_ + " --num=10 --benchmarks=fillseq");
+  EXPECT_EQ(Run("get " + path_ + " a").out, "1\n");
+}
+
+// The copy is complete, and only its report is lost.
+TEST_F(VerbTest, CopiesWhoseReaderIsGoneAreThere) {
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  const std::string copy = directory_.File("copy");
+  const ToolResult result = RunCommand("bash -c '(exec " + std::string(BRAIDDB_TOOL) + " checkpoint " + path_ + " " + copy +
+                                       "; ) | true; exit ${PIPESTATUS[0]}'");
+  EXPECT_FALSE(Has(result.error, "nothing is left")) << result.error;
+  EXPECT_EQ(Run("get " + copy + " a").out, "1\n") << result.error;
+}
+
 TEST_F(VerbTest, ControlCharactersAreEscaped) {
   ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
   const std::string backups = directory_.File("backups");
@@ -407,13 +480,16 @@ TEST_F(VerbTest, StoppedCopiesLeaveNothing) {
   const std::pair<std::string, std::string> copies[] = {{"backup " + path_ + " " + backups, backups + "/2.backup.tmp"},
                                                         {"checkpoint " + path_ + " " + copy, copy + ".tmp"},
                                                         {"restore " + backups + " " + restored, restored + ".tmp"}};
+  const char* signal = "INT";
   for (const auto& [arguments, sign] : copies) {
+    // Twice, as timeout(1) signals a process and its group.
     const ToolResult result = RunCommand("(exec " + std::string(BRAIDDB_TOOL) + " " + arguments +
                                          ") & child=$!; while kill -0 $child 2>/dev/null && [ ! -e " + sign +
-                                         " ]; do :; done; kill -INT $child 2>/dev/null; wait $child");
+                                         " ]; do :; done; kill -" + signal + " $child; kill -" + signal + " $child; wait $child");
     EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 2) << arguments << result.exit_code << result.error;
     EXPECT_FALSE(fs::exists(sign)) << arguments;
     EXPECT_FALSE(fs::exists(restored + ".old")) << arguments;
+    signal = "HUP";
   }
   EXPECT_EQ(Run("restore --list " + backups).exit_code, 0);
   if (fs::exists(copy)) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "braiddb/backup.h"
+#include "braiddb/check.h"
 #include "braiddb/transaction.h"
 #include "braiddb/ttl.h"
 #include "tests/support/rule_filter.h"
@@ -47,6 +48,28 @@ class TimestampTest : public testing::Test {
 };
 
 constexpr const char* kGone = "<not found>";
+
+// The built-in comparators need not be named.
+TEST_F(TimestampTest, ADatabaseIsCheckedAndRepaired) {
+  ColumnFamilyOptions reverse;
+  reverse.comparator = ReverseBytewiseComparatorWithU64Ts();
+  std::unique_ptr<ColumnFamilyHandle> family;
+  ASSERT_OK(db_->CreateColumnFamily(reverse, "reverse", &family));
+  Put("key", 10, "ten");
+  ASSERT_OK(db_->PutAt({}, family.get(), "key", Ts(20), "twenty"));
+  family.reset();
+  db_.reset();
+  CheckReport report;
+  ASSERT_OK(CheckDatabase({}, path_, &report));
+  EXPECT_TRUE(report.sound());
+  RepairOptions options;
+  RepairReport repaired;
+  const std::string copy = directory_.File("repaired");
+  ASSERT_OK(RepairDatabase(options, path_, copy, &repaired));
+  EXPECT_EQ(repaired.keys, 2u);
+  ASSERT_OK(CheckDatabase({}, copy, &report));
+  EXPECT_TRUE(report.sound());
+}
 
 TEST_F(TimestampTest, AReadSeesTheNewestVersionUpToItsTimestamp) {
   Put("key", 10, "ten");

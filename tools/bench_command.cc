@@ -21,11 +21,13 @@ int RunBench(const Arguments& arguments) {
   }
   std::error_code error;
   const std::string& directory = arguments[0];
+  if (directory.empty()) return CannotLook(Status::InvalidArgument("the directory is an empty text"));
   if (std::filesystem::exists(directory, error) && !std::filesystem::is_empty(directory, error))
     return CannotLook(Status::InvalidArgument(directory + ": is there and is not empty; choose another directory"));
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "db_bench";
-  std::vector<std::string> texts{program, "--db=" + directory};
+  std::vector<std::string> texts{program};
   texts.insert(texts.end(), arguments.begin() + 1, arguments.end());
+  texts.push_back("--db=" + directory);  // last, so that it counts
   std::vector<char*> argv;
   for (std::string& text : texts) argv.push_back(text.data());
   argv.push_back(nullptr);

@@ -26,6 +26,8 @@ constexpr auto kPause = std::chrono::milliseconds(5);
   if (getppid() != parent) _exit(kCannotLook);  // the parent died before prctl
   std::signal(SIGINT, SIG_IGN);                 // the parent decides
   std::signal(SIGTERM, SIG_IGN);
+  std::signal(SIGHUP, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);  // FinishOutput says that output is lost
   const int exit_code = FinishOutput(work());
   std::fflush(nullptr);
   _exit(exit_code);
@@ -50,6 +52,7 @@ int ChildJob::Run() const {
     }
   }
   if (WIFEXITED(status)) return WEXITSTATUS(status);
+  InterruptGuard::Ignore();
   const Status cleaned = clean();
   std::fprintf(stderr, "braiddb: %s: stopped; %s\n", action,
                cleaned.ok() ? "nothing is left of it" : ("what it left is not removed: " + cleaned.ToString()).c_str());

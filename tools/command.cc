@@ -72,6 +72,7 @@ bool CommandLine::Parse(const Arguments& arguments, int* exit_code) {
     *exit_code = kSound;
     return false;
   }
+  if (!values_.empty() && values_.front().empty()) return Fail("the " + positional_.front() + " is an empty text", exit_code);
   if (values_.size() < positional_.size()) return Fail("no " + positional_[values_.size()] + " given", exit_code);
   const size_t most = positional_.size() + optional_;
   if (values_.size() > most && takes_ != Takes::kPaths)

@@ -82,6 +82,7 @@ class VerbParser {
     if (names_database_) {
       if (arguments->positional_.empty()) return Fail("no database given", exit_code);
       database_ = arguments->positional_.front();
+      if (database_.empty()) return Fail("the database is an empty text", exit_code);
       arguments->positional_.erase(arguments->positional_.begin());
     }
     const size_t count = arguments->positional_.size();

@@ -166,7 +166,7 @@ int OptionsVerb(Session& session, const VerbArguments&) {
       json[section][line.substr(0, equals)] = line.substr(equals + 1);
     }
   }
-  std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  std::printf("%s\n", WithHexFields(json).dump(2).c_str());
   return kSound;
 }
 

@@ -62,14 +62,14 @@ int FollowLog(const std::string& path, uint64_t since, const Style& style) {
     std::vector<LogTail::Update> updates;
     status = tail.Poll(&updates);
     Print(updates, &rows);
-    if (!rows.Flush()) return FinishOutput(kSound);
+    if (!rows.Flush()) return kCannotLook;  // the end of the program says why
     missed = ReportMissed(tail, missed);
     if (status.ok() && !IsInterrupted()) std::this_thread::sleep_for(kPollInterval);
   }
   std::vector<LogTail::Update> rest;
   tail.TakeRest(&rest);
   Print(rest, &rows);
-  if (!rows.Flush()) return FinishOutput(kSound);
+  if (!rows.Flush()) return kCannotLook;
   if (!status.ok()) return Failed(status);
   return missed == 0 ? kSound : kDamaged;
 }

@@ -103,8 +103,12 @@ Status OpenStoreSource(const ImportArguments& arguments, Source* source) {
   return OpenStore(arguments.store, arguments.file, arguments.library, &source->reader, &source->total);
 }
 
-// An import that appends to its own input has no end.
+// An import that appends to its own input has no end, and the file of its state is replaced and removed.
 Status CheckSkipFile(const ImportArguments& arguments, const Source& source) {
+  std::error_code error;
+  const auto absolute = [&error](const std::string& path) { return std::filesystem::weakly_canonical(path, error); };
+  if (!arguments.skip_file.empty() && absolute(arguments.skip_file) == absolute(ImportStatePath(arguments.database)))
+    return Status::InvalidArgument(arguments.skip_file + ": is for the state of the import; give --skip-errors another file");
   struct stat skip_file {};
   struct stat file {};
   if (arguments.skip_file.empty() || source.fd.get() < 0 || stat(arguments.skip_file.c_str(), &skip_file) != 0 ||

@@ -42,6 +42,24 @@ bool TakeBytes(const Json& json, const char* name, std::string* bytes) {
          DecodeHex(json[name].get_ref<const std::string&>(), bytes);
 }
 
+// Corruption: the file was not written by SaveImportState.
+Status ReadState(const std::string& path, ImportState* state) {
+  std::string text;
+  if (Status status = ReadSmallFile(path, kMaxStateFile, &text); !status.ok()) return status;
+  const Json json = Json::parse(text, nullptr, false);
+  if (TakeNumber(json, "database", &state->database) && TakeBytes(json, "source", &state->source) &&
+      TakeBytes(json, "settings", &state->settings) && TakeBytes(json, "reader", &state->reader) &&
+      TakeNumber(json, "checksum", &state->checksum))
+    return Status::OK();
+  return Status::Corruption(path + ": is not the state of an import");
+}
+
+// Whether something is there that no import has written.
+bool IsOfOthers(const std::string& path) {
+  ImportState ignored;
+  return FileExists(path) && !ReadState(path, &ignored).ok();
+}
+
 }  // namespace
 
 std::string ImportStatePath(const std::string& database) {
@@ -56,23 +74,26 @@ Status SaveImportState(const std::string& database, const ImportState& state) {
                   {"settings", Hex(state.settings)},
                   {"reader", Hex(state.reader)},
                   {"checksum", state.checksum}};
-  return WriteSmallFile(ImportStatePath(database), json.dump() + "\n");
+  const std::string path = ImportStatePath(database);
+  if (IsOfOthers(path)) {
+    return Status::InvalidArgument(path + ": is in the way; an import keeps there how far it is, so move the file elsewhere");
+  }
+  return WriteSmallFile(path, json.dump() + "\n");
 }
 
 Status LoadImportState(const std::string& database, ImportState* state) {
   const std::string path = ImportStatePath(database);
   if (!FileExists(path)) return Status::NotFound(path + ": there is no stopped import");
-  std::string text;
-  if (Status status = ReadSmallFile(path, kMaxStateFile, &text); !status.ok()) return status;
-  const Json json = Json::parse(text, nullptr, false);
-  if (TakeNumber(json, "database", &state->database) && TakeBytes(json, "source", &state->source) &&
-      TakeBytes(json, "settings", &state->settings) && TakeBytes(json, "reader", &state->reader) &&
-      TakeNumber(json, "checksum", &state->checksum))
-    return Status::OK();
-  return Status::Corruption(path + ": is damaged; import without --resume");
+  const Status status = ReadState(path, state);
+  return status.IsCorruption()
+             ? Status::Corruption(std::string(status.message()) + "; move the file elsewhere, and import without --resume")
+             : status;
 }
 
-Status RemoveImportState(const std::string& database) { return RemoveFile(ImportStatePath(database)); }
+Status RemoveImportState(const std::string& database) {
+  const std::string path = ImportStatePath(database);
+  return IsOfOthers(path) ? Status::OK() : RemoveFile(path);
+}
 
 Status ReadDatabaseId(const std::string& database, uint64_t* id) {
   DatabaseFile file;

@@ -18,10 +18,11 @@ struct ImportState {
 };
 
 std::string ImportStatePath(const std::string& database);
-// Atomic: after a crash the file has the old or the new state.
+// Atomic: after a crash the file has the old or the new state. InvalidArgument: a file that no import has written has the name.
 Status SaveImportState(const std::string& database, const ImportState& state);
 // NotFound if there is none.
 Status LoadImportState(const std::string& database, ImportState* state);
+// A file of this name that no import has written stays.
 Status RemoveImportState(const std::string& database);
 // The identity of the database in that directory. NotFound if there is no complete database.
 Status ReadDatabaseId(const std::string& database, uint64_t* id);

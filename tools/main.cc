@@ -6,6 +6,7 @@
 
 #include "tools/command.h"
 #include "tools/database_verb.h"
+#include "util/standard_streams.h"
 
 namespace {
 
@@ -68,6 +69,7 @@ int Run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  braiddb::OpenStandardStreams();
   try {
     return braiddb::tools::FinishOutput(Run(argc, argv));
   } catch (const std::exception& error) {

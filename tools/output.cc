@@ -66,19 +66,28 @@ void RowPrinter::PrintTable() {
   rows_.clear();
 }
 
-void Facts::Print(const Style& style) const {
-  if (style.output == OutputForm::kJson) {
-    Json json = Json::object();
-    for (const auto& [name, value] : json_.items()) {
-      const std::string* const bytes = value.get_ptr<const std::string*>();
-      if (bytes == nullptr || IsUtf8(*bytes)) {
-        json[name] = value;
-      } else {
-        json[name + "_hex"] = Encode(ByteForm::kHex, *bytes);
-      }
+Json WithHexFields(const Json& json) {
+  if (!json.is_structured()) return json;
+  Json result = json.is_array() ? Json::array() : Json::object();
+  for (const auto& [name, value] : json.items()) {
+    const std::string* const bytes = value.get_ptr<const std::string*>();
+    const bool is_text = bytes == nullptr || IsUtf8(*bytes);
+    if (json.is_array()) {
+      result.push_back(is_text ? WithHexFields(value) : Json{{"hex", Encode(ByteForm::kHex, *bytes)}});
+      continue;
     }
-    return WriteOut(json.dump() + "\n");
+    std::string key = IsUtf8(name) ? name : Encode(ByteForm::kHex, name) + "_hex";
+    if (is_text) {
+      result[key] = WithHexFields(value);
+    } else {
+      result[key + "_hex"] = Encode(ByteForm::kHex, *bytes);
+    }
   }
+  return result;
+}
+
+void Facts::Print(const Style& style) const {
+  if (style.output == OutputForm::kJson) return WriteOut(WithHexFields(json_).dump() + "\n");
   size_t width = 0;
   for (const auto& [name, value] : json_.items()) width = std::max(width, name.size());
   for (const auto& [name, value] : json_.items()) {

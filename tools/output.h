@@ -46,6 +46,10 @@ class RowPrinter {
   bool has_header_ = false;
 };
 
+// Returns the JSON with another field <name>_hex in place of each text that is not UTF-8, at any depth. A name that is not UTF-8
+// becomes <name in hexadecimal>_hex, and such an element of an array an object {"hex": ...}. JSON itself has Unicode only.
+nlohmann::ordered_json WithHexFields(const nlohmann::ordered_json& json);
+
 // Prints named facts in the order in which they were added: lines "name: value", or one JSON object, in which
 // a text that is not UTF-8 is a field <name>_hex.
 class Facts {

@@ -1,6 +1,7 @@
 #include "tools/record.h"
 
 #include "braiddb/db.h"
+#include "lsm/manifest.h"
 
 namespace braiddb::tools {
 
@@ -12,6 +13,10 @@ RecordReader::Result RecordReader::Next(Record* record) {
     return Broken("the key has " + std::to_string(record->key.size()) + " bytes; at most 65536 are possible", *record);
   if (record->value.size() > kMaxValueSize)
     return Broken("the value has " + std::to_string(record->value.size()) + " bytes; at most 1 GiB is possible", *record);
+  if (record->family.size() > kMaxFamilyName)
+    return Broken(
+        "the name of its column family has " + std::to_string(record->family.size()) + " bytes; at most 255 are possible",
+        *record);
   is_taken_ = true;
   return result;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tools/command.h"
+#include "tools/interrupt.h"
 #include "tools/serve/http_server.h"
 #include "tools/serve/service.h"
 #include "tools/serve/source.h"
@@ -41,15 +42,13 @@ Status Serve(const SourceOptions& source_options, const ListenAddress& address, 
   const auto handle = [&service](const HttpRequest& request) { return service.Handle(request); };
   if (Status status = HttpServer::Listen(address, {}, handle, &server); !status.ok()) return status;
   server_to_stop = server.get();
-  std::signal(SIGINT, OnSignal);
-  std::signal(SIGTERM, OnSignal);
+  CatchEnd(OnSignal);
   std::printf("%s, %s, on http://%s/\n", source->path().c_str(),
               source->is_secondary() ? "as a copy of a database that is open elsewhere" : "open for reading",
               server->address().c_str());
   std::fflush(stdout);
   const Status status = server->Run();
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  CatchEnd(SIG_DFL);
   server_to_stop = nullptr;
   return status;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tools/command.h"
+#include "tools/interrupt.h"
 #include "tools/serve/json.h"
 #include "tools/serve/source.h"
 #include "tools/serve/top_view.h"
@@ -77,8 +78,7 @@ int RunTop(const Arguments& arguments) {
   source_options.comparator = common.comparator;
   std::unique_ptr<Source> source;
   if (const Status status = Source::Open(source_options, &source); !status.ok()) return CannotLook(status);
-  std::signal(SIGINT, OnSignal);
-  std::signal(SIGTERM, OnSignal);
+  CatchEnd(OnSignal);
   std::signal(SIGPIPE, SIG_IGN);
   Show(*source, options);
   return kSound;

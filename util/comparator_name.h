@@ -1,6 +1,7 @@
 // Names of comparators: the stored names, and RocksDB's names of the built-in ones.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,10 +28,16 @@ inline std::string_view FamiliarName(std::string_view name) {
   return name;
 }
 
+// The comparators of comparator.h.
+inline const std::array<const Comparator*, 4>& BuiltInComparators() {
+  static const std::array<const Comparator*, 4> all = {BytewiseComparator(), ReverseBytewiseComparator(),
+                                                       BytewiseComparatorWithU64Ts(), ReverseBytewiseComparatorWithU64Ts()};
+  return all;
+}
+
 // The built-in comparator with this name, in either form; null if there is none.
 inline const Comparator* BuiltInComparator(std::string_view name) {
-  for (const Comparator* comparator :
-       {BytewiseComparator(), ReverseBytewiseComparator(), BytewiseComparatorWithU64Ts(), ReverseBytewiseComparatorWithU64Ts()}) {
+  for (const Comparator* comparator : BuiltInComparators()) {
     if (name == comparator->Name() || name == FamiliarName(comparator->Name())) return comparator;
   }
   return nullptr;

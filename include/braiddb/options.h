@@ -301,7 +301,9 @@ struct Options {
   //   kPage         counts nothing, like a database that is open for reading only
   bool count_pm_writes = false;
   // Options of an interface above this one by name, such as RocksDB's in the C API: those of the database. They are written to
-  // the options file and can be loaded from it (options_file.h); they have no other effect. Default: empty.
+  // the options file and can be loaded from it (options_file.h); they have no other effect. A name has one character or more, no
+  // blank and none of = # [ ] : \ and ", and is neither "comparator" nor "prefix_extractor"; otherwise InvalidArgument. Default:
+  // empty.
   std::map<std::string, std::string> foreign_options;
   // The same for the default column family. Default: empty.
   std::map<std::string, std::string> foreign_family_options;
