@@ -110,6 +110,7 @@ Status braiddb::capi::OpenFamilies(const braiddb_options_t& options, const char*
   both.own.l1 = of_default->own.l1;
   both.own.nv_leaf_size = of_default->own.nv_leaf_size;
   CopyDatabaseOptions(options, &both);
+  if (!options.unfit.ok()) both.unfit = options.unfit;
   FamilyHandles opened;
   Status status = OpenDatabase(both, path, families, &opened, db, open);
   if (!status.ok()) return status;

@@ -118,6 +118,15 @@ void CopyDatabaseOptions(const braiddb_options_t& from, braiddb_options_t* to) {
   BRAIDDB_C_OPTIONS(COPY_BOTH, COPY_SET)
 #undef COPY_BOTH
 #undef COPY_SET
+  to->compaction_readahead_size = from.compaction_readahead_size;
+  to->db_paths = from.db_paths;
+  to->db_log_dir = from.db_log_dir;
+  to->wal_dir = from.wal_dir;
+  to->env = from.env;
+  to->info_log = from.info_log;
+  to->row_cache = from.row_cache;
+  to->ratelimiter = from.ratelimiter;
+  to->statistics = from.statistics;
 }
 
 namespace {

@@ -12,6 +12,7 @@
 #include "braiddb/ttl.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/rule_filter.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -312,6 +313,23 @@ TEST_F(TtlTest, WithTheSystemsClock) {
   ASSERT_OK(db_->Put({}, "key", "value"));
   ASSERT_OK(Compact());
   EXPECT_EQ(Get("key"), "value");
+}
+
+// The two calls overlap, so the family is a later one.
+TEST_F(TtlTest, AFamilyThatIsBeingCreatedHasTheNewTime) {
+  SyncPoints::Instance().SetCallback("DBWithTTL::Create:Created", [this](void*) { db_->SetTtl(0); });
+  SyncPoints::Instance().Enable();
+  std::unique_ptr<ColumnFamilyHandle> later, own;
+  ASSERT_OK(db_->CreateColumnFamily({}, "later", &later));
+  ASSERT_OK(db_->CreateColumnFamilyWithTtl({}, "own", 50, &own));
+  SyncPoints::Instance().Clear();
+  for (const auto* family : {&later, &own}) ASSERT_OK(db_->Put({}, family->get(), "key", "value"));
+  now_ += 1000;
+  ASSERT_OK(db_->Flush());
+  for (const auto* family : {&later, &own}) ASSERT_OK(db_->CompactRange({}, family->get(), nullptr, nullptr));
+  std::string value;
+  EXPECT_OK(db_->Get({}, later.get(), "key", &value));
+  EXPECT_TRUE(db_->Get({}, own.get(), "key", &value).IsNotFound());
 }
 
 TEST_F(TtlTest, AnOpenThatFailsSaysWhy) {

@@ -2,6 +2,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "braiddb/ttl.h"
@@ -10,6 +11,7 @@
 #include "txn/stacked_db.h"
 #include "txn/ttl_filter.h"
 #include "txn/ttl_value.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 namespace {
@@ -163,22 +165,11 @@ class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
 
   Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                             std::unique_ptr<ColumnFamilyHandle>* handle) override {
-    const int32_t ttl_seconds = [this] {
-      const std::lock_guard lock(mutex_);
-      return options_.ttl_seconds;
-    }();
-    return CreateColumnFamilyWithTtl(options, name, ttl_seconds, handle);
+    return Create(options, name, std::nullopt, handle);
   }
   Status CreateColumnFamilyWithTtl(const ColumnFamilyOptions& options, const std::string& name, int32_t ttl_seconds,
-                                   std::unique_ptr<ColumnFamilyHandle>* handle) override try {
-    const auto clock = std::make_shared<TtlClock>(options_, ttl_seconds);
-    Status status = StackedDB::CreateColumnFamily(WithTtlFilter(options, clock), name, handle);
-    if (!status.ok()) return status;
-    const std::lock_guard lock(mutex_);
-    clocks_.insert_or_assign((*handle)->GetID(), clock);
-    return status;
-  } catch (const std::bad_alloc&) {
-    return NoMemory();
+                                   std::unique_ptr<ColumnFamilyHandle>* handle) override {
+    return Create(options, name, ttl_seconds, handle);
   }
 
   static ColumnFamilyOptions WithTtlFilter(ColumnFamilyOptions options, const std::shared_ptr<TtlClock>& clock) {
@@ -189,6 +180,22 @@ class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
   }
 
  private:
+  // `ttl_seconds`: of the family's own, or the database's at the end of the creation. So if SetTtl changes that of all families
+  // meanwhile, the new family has the new one.
+  Status Create(const ColumnFamilyOptions& options, const std::string& name, std::optional<int32_t> ttl_seconds,
+                std::unique_ptr<ColumnFamilyHandle>* handle) try {
+    const auto clock = std::make_shared<TtlClock>(options_, ttl_seconds.value_or(0));
+    Status status = StackedDB::CreateColumnFamily(WithTtlFilter(options, clock), name, handle);
+    if (!status.ok()) return status;
+    BRAIDDB_SYNC_POINT("DBWithTTL::Create:Created");
+    const std::lock_guard lock(mutex_);
+    if (!ttl_seconds.has_value()) clock->SetTtl(options_.ttl_seconds);
+    clocks_.insert_or_assign((*handle)->GetID(), clock);
+    return status;
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+
   static Status NoMerge() { return Status::NotSupported("merges in a database whose keys expire"); }
   static std::vector<Status> StripAll(std::vector<Status> statuses, std::vector<std::string>* values) {
     for (size_t i = 0; i < statuses.size(); ++i) statuses[i] = Strip(std::move(statuses[i]), &(*values)[i]);

@@ -71,6 +71,28 @@ TEST_F(CApiStatisticsTest, TickersCountWhatWasDone) {
   braiddb_options_destroy(copy);
 }
 
+// They are the database's. Those of a family's options have no effect.
+TEST_F(CApiStatisticsTest, OfADatabaseThatIsOpenedWithItsFamilies) {
+  braiddb_options_enable_statistics(options_);
+  braiddb_options_t* const of_family = braiddb_options_create();
+  for (const bool is_of_family : {false, true}) {
+    const char* const names[] = {"default"};
+    const braiddb_options_t* const of_families[] = {is_of_family ? options_ : of_family};
+    braiddb_column_family_handle_t* handles[1];
+    braiddb_t* const db = braiddb_open_column_families(is_of_family ? of_family : options_, path().c_str(), 1, names, of_families,
+                                                       handles, error_.pointer());
+    ASSERT_EQ("", error_.Take());
+    braiddb_put(db, write_, "key", 3, "value", 5, error_.pointer());
+    char* const text = braiddb_property_value(db, "rocksdb.options-statistics");
+    EXPECT_EQ(text != nullptr, !is_of_family);
+    braiddb_free(text);
+    EXPECT_EQ(Ticker("number.keys.written"), 1u);
+    braiddb_column_family_handle_destroy(handles[0]);
+    braiddb_close(db);
+  }
+  braiddb_options_destroy(of_family);
+}
+
 TEST_F(CApiStatisticsTest, HistogramsOfWhatWasDone) {
   braiddb_options_enable_statistics(options_);
   Open();
