@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/no_path.h"
 #include "db/options_file.h"
 #include "db/temporary_place.h"
 #include "pmem/region_set.h"
@@ -94,6 +95,7 @@ Status Make(Copy* copy, const std::string& directory, const std::function<Status
 
 // ORDER: the copy is closed, and so durable, before the old database is touched.
 Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill) {
+  if (copy.path.empty()) return NoPath();
   std::string target;
   if (Status status = TemporaryPlace::Resolve(copy.path, &target); !status.ok()) return status;
   TemporaryPlace temporary(target, [&copy](const std::string& directory) { return Destroy(copy, directory); });

@@ -98,7 +98,8 @@ Status Media::MapRegions(const std::string& path, const std::vector<std::string>
   DatabaseFile place;
   const std::string file = DatabaseFile::FilePath(path, DatabaseFile::State::kWhole);
   const Status read = DatabaseFile::Read(path, &state, &place);
-  if (read.IsCorruption()) findings->Add(std::string(read.message()), file, kPutBack);
+  if (!read.ok() && !read.IsCorruption()) return read;
+  if (!read.ok()) findings->Add("it is truncated or damaged, or not a file of BraidDB", file, kPutBack);
   if (read.ok() && state == DatabaseFile::State::kWhole && first != nullptr && place.database_id != first->database_id) {
     findings->Add(Format("it names the database %016" PRIx64, place.database_id) +
                       Format(", and the regions are of %016" PRIx64, first->database_id),

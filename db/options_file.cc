@@ -238,7 +238,7 @@ bool SetNamed(std::string_view name, std::string value, LoadedOptions* loaded) {
 
 void AppendSection(std::string_view title, std::string_view argument, std::string* text) {
   text->append("\n[").append(title);
-  if (!argument.empty()) text->append(" \"").append(EscapeOption(argument)).append("\"");
+  if (!argument.empty()) text->append(" \"").append(EscapeArgument(argument)).append("\"");
   text->append("]\n");
 }
 
@@ -345,12 +345,12 @@ std::vector<ColumnFamilyDescriptor> LoadedOptions::Descriptors() const {
   return descriptors;
 }
 
-Status CheckForeignOptions(const std::map<std::string, std::string>& foreign) {
+Status CheckForeignOptions(ForeignOf section, const std::map<std::string, std::string>& foreign) {
   for (const auto& [name, value] : foreign) {
     if (!IsOptionName(name))
       return Status::InvalidArgument("the name of a foreign option is '" + Escaped(name) +
                                      "'; it must have one character or more, no blank and none of = # [ ] : \\ and \"");
-    if (name == "comparator" || name == "prefix_extractor")
+    if (section == ForeignOf::kFamily && (name == "comparator" || name == "prefix_extractor"))
       return Status::InvalidArgument("the foreign option '" + name +
                                      "' has the name of an option of BraidDB; choose another name");
   }

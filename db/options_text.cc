@@ -52,7 +52,7 @@ Status ReadStatement(std::string_view line, OptionLine* result) {
 
 }  // namespace
 
-std::string EscapeOption(std::string_view value) {
+std::string EscapeArgument(std::string_view value) {
   std::string result;
   for (const char c : value) {
     if (c == '\n' || c == '\r') {
@@ -62,6 +62,11 @@ std::string EscapeOption(std::string_view value) {
     if (c == '\\' || c == ':' || c == '#') result += '\\';
     result += c;
   }
+  return result;
+}
+
+std::string EscapeOption(std::string_view value) {
+  std::string result = EscapeArgument(value);
   // Blanks at the ends would be taken for blanks around the value.
   const auto escape_blank = [&result](size_t at) {
     if (result[at] == ' ' || result[at] == '\t') result.replace(at, 1, result[at] == ' ' ? "\\s" : "\\t");

@@ -10,8 +10,8 @@
 namespace braiddb {
 
 // GRAMMAR  A line is empty, [Title], [Title "argument"], or name=value, with blanks around any part. A comment begins with #. In
-//          values and arguments, each : # and \ is preceded by \, line ends are \n and \r, and a blank or tab at an end is \s or
-//          \t. Elements of a list are separated by :.
+//          values and arguments, each : # and \ is preceded by \, line ends are \n and \r, and a blank or tab at an end of a
+//          value is \s or \t. Elements of a list are separated by :.
 struct OptionLine {
   std::string title;     // of the section
   std::string argument;  // … without escapes
@@ -20,7 +20,9 @@ struct OptionLine {
   int number = 0;        // counted from 1
 };
 
+// Of a value, and of the argument of a section, which is between quotation marks.
 std::string EscapeOption(std::string_view value);
+std::string EscapeArgument(std::string_view argument);
 // Whether a line can have this name: one byte or more, no blank, no control character, and none of = # [ ] : \ and ".
 bool IsOptionName(std::string_view name);
 std::string UnescapeOption(std::string_view value);

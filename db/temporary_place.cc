@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/no_path.h"
 #include "pmem/database_file.h"
 #include "util/file.h"
 
@@ -13,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMark = "/COPYING";
+constexpr const char* kUnfinishedMark = "/COPYING.tmp";
 constexpr size_t kMaxMarkBytes = 64u << 10;
 
 bool IsThere(const std::string& path) {
@@ -28,6 +30,14 @@ bool Says(const std::string& directory, const std::string& path) {
          mark == EscapePath(AbsolutePath(path));
 }
 
+// Whether a copy or a restore has written this text: it is the path of a temporary or an old database. Other programs have files
+// named COPYING, too.
+bool IsMarkOfOurs(const std::string& mark) {
+  std::string path;
+  return UnescapePath(mark, &path) && EscapePath(path) == mark && path.starts_with('/') &&
+         (path.ends_with(".tmp") || path.ends_with(TemporaryPlace::OldOf("")));
+}
+
 // Whether COPYING contains the directory's own path.
 bool IsMarked(const std::string& directory) { return Says(directory, directory); }
 
@@ -41,6 +51,7 @@ Status TemporaryPlace::Resolve(const std::string& path, std::string* target) {
   const bool has_name = last != "." && last != "..";
   if (has_name && !fs::is_symlink(*target, error)) return Status::OK();
   const std::string resolved = fs::canonical(*target, error).string();
+  if (error && !has_name) return Status::InvalidArgument(*target + " is not there: " + error.message() + "; name a directory");
   if (error) {
     // A restore that was interrupted between its two renames leaves such a link. The restore can be repeated.
     std::error_code ignored;
@@ -66,7 +77,7 @@ bool TemporaryPlace::IsOurs() const {
   if (ReadSmallFile(path_ + kMark, kMaxMarkBytes, &mark).ok()) return mark == EscapePath(AbsolutePath(path_));
   std::vector<std::string> names;
   if (!ListDir(path_, &names).ok()) return false;
-  return names.empty() || names == std::vector<std::string>{"COPYING.tmp"};
+  return names.empty() || names == std::vector<std::string>{kUnfinishedMark + 1};
 }
 
 Status TemporaryPlace::Make() {
@@ -82,13 +93,14 @@ Status TemporaryPlace::Remove() {
   if (!IsThere(path_) || !IsOurs()) return Status::OK();
   Status status = destroy_(path_);
   // The mark goes last, so an interrupted call can be repeated.
-  for (const char* name : {"/LOG", "/LOCK", "/CREATING.tmp", "/COPYING.tmp", kMark}) {
+  for (const char* name : {"/LOG", "/LOCK", "/CREATING.tmp", kUnfinishedMark, kMark}) {
     if (status.ok()) status = RemoveFile(path_ + name);
   }
   return status.ok() ? RemoveDir(path_) : status;
 }
 
 Status TemporaryPlace::RemoveUnfinished(const std::string& path, const Destroy& destroy) {
+  if (path.empty()) return NoPath();
   std::string target;
   Status status = Resolve(path, &target);
   if (!status.ok()) return status;
@@ -134,9 +146,13 @@ Status TemporaryPlace::RemoveOld(const std::string& old, const std::string& targ
 }
 
 void TemporaryPlace::Finish(const std::string& directory) {
+  const std::string path = AbsolutePath(directory);
   std::string mark;
   const bool is_there = ReadSmallFile(directory + kMark, kMaxMarkBytes, &mark).ok();
-  if (is_there && mark != EscapePath(AbsolutePath(directory))) (void)RemoveFile(directory + kMark);
+  if (is_there && IsMarkOfOurs(mark) && mark != EscapePath(path)) (void)RemoveFile(directory + kMark);
+  // A killed MarkOld leaves a part of its mark.
+  if (ReadSmallFile(directory + kUnfinishedMark, kMaxMarkBytes, &mark).ok() && EscapePath(OldOf(path)).starts_with(mark))
+    (void)RemoveFile(directory + kUnfinishedMark);
 }
 
 // `given` may end with slashes, or lead to the database by links. A mark that contains the path of the old database is left by a
@@ -148,6 +164,9 @@ void TemporaryPlace::KeepOld(const std::string& given) {
 }
 
 Status TemporaryPlace::MarkOld(const std::string& target) {
+  std::string mark;
+  if (IsThere(target + kMark) && !(ReadSmallFile(target + kMark, kMaxMarkBytes, &mark).ok() && IsMarkOfOurs(mark)))
+    return Status::InvalidArgument(target + kMark + " is in the way of a file of this name; move it elsewhere");
   return WriteSmallFile(target + kMark, EscapePath(AbsolutePath(OldOf(target))));
 }
 

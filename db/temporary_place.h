@@ -37,12 +37,13 @@ class TemporaryPlace {
   Status Make();
   // Removes the directory and the database in it, if COPYING shows that they are ours.
   Status Remove();
-  // Removes what an interrupted copy to `path` left. A database that a restore was replacing gets its name back, unless the new
-  // one is in its place already.
+  // Removes what an interrupted copy to `path` left. If a restore had moved the old database away, and had not put the new one in
+  // its place, the old one gets its name back.
   static Status RemoveUnfinished(const std::string& path, const Destroy& destroy);
   // The path to which a restore moves the database at `target`.
   static std::string OldOf(const std::string& target) { return target + ".old"; }
-  // Marks the database at `target`, which is about to be moved to OldOf(target).
+  // Marks the database at `target`, which is about to be moved to OldOf(target). InvalidArgument: somebody else's file has the
+  // name of the mark.
   static Status MarkOld(const std::string& target);
   // Finishes a restore, also one that a crash interrupted. If nothing is at `target`, moves OldOf(target) back. If the new
   // database is at `target`, removes OldOf(target) and then does step 4. Leaves a directory that no restore has moved. Leaves
@@ -51,7 +52,7 @@ class TemporaryPlace {
   // Called when the database in the directory was opened to write: no restore may remove it any more, even if one had moved it or
   // was about to.
   static void KeepOld(const std::string& directory);
-  // Step 4: removes COPYING if it contains the path of another directory. A failure does no harm.
+  // Step 4: removes COPYING if a copy or a restore has written it, with the path of another directory. A failure does no harm.
   static void Finish(const std::string& directory);
 
  private:

@@ -109,7 +109,8 @@ void RunRounds(const Flags& flags, const std::vector<BenchmarkRequest>& requests
       if (HasFailed(*failures, contestant.label)) continue;
       if (compared || rounds > 1) std::printf("---- %s, round %u of %u\n", contestant.label.c_str(), round + 1, rounds);
       std::error_code ignored;
-      std::filesystem::create_directories(contestant.path, ignored);  // after an error the open reports the reason
+      std::filesystem::create_directories(flags.db, ignored);  // after an error the open reports the reason
+      const bool is_ours = std::filesystem::create_directory(contestant.path, ignored) && contestant.path != flags.db;
       const TurnRequest turn{flags, contestant.label, round, contestant.path, contestant.driver.get(), report_file};
       if (const std::optional<Failure> failure = RunTurn(turn, requests, results)) {
         std::fprintf(stderr, "db_bench: %s, round %u: the process %s\n", contestant.label.c_str(), round + 1,
@@ -118,7 +119,7 @@ void RunRounds(const Flags& flags, const std::vector<BenchmarkRequest>& requests
       }
       // A single engine keeps its last database.
       if ((compared || round + 1 < rounds) && !flags.use_existing_db)
-        RemoveDatabase(contestant.path, contestant.path != flags.db, contestant.driver.get());
+        RemoveDatabase(contestant.path, is_ours, contestant.driver.get());
     }
   }
 }

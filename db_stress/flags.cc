@@ -89,8 +89,9 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
     const po::parsed_options parsed = po::command_line_parser(argc, argv).options(known).style(style).positional({}).run();
     // Boost would convert a negative number to a large one.
     for (const auto& option : parsed.options) {
-      if (!option.value.empty() && option.value[0].starts_with('-'))
-        throw std::invalid_argument("--" + option.string_key + "=" + option.value[0] + " is negative");
+      const std::string value = option.value.empty() ? "" : option.value[0];
+      if (value.size() > 1 && value[0] == '-' && std::isdigit(static_cast<unsigned char>(value[1])) != 0)
+        throw std::invalid_argument("--" + option.string_key + "=" + value + " is negative");
     }
     po::store(parsed, values);
     if (values.count("help") != 0) {

@@ -60,9 +60,8 @@ int Supervisor::Run() {
     std::fprintf(stderr, "db_stress: %s: %s\n", flags_.db.c_str(), error.message().c_str());
     return 2;
   }
-  if (!MarkDirectory()) {
-    std::fprintf(stderr, "db_stress: %s is not empty, and db_stress did not make it; give --db another directory\n",
-                 flags_.db.c_str());
+  if (const std::string why = MarkDirectory(); !why.empty()) {
+    std::fprintf(stderr, "db_stress: %s: %s\n", flags_.db.c_str(), why.c_str());
     return 2;
   }
   wrong = RemoveDatabase();
@@ -80,16 +79,25 @@ int Supervisor::Run() {
               static_cast<unsigned long long>(flags_.seed), totals_.Summary(seconds).c_str());
   if (wrong) Report(*wrong);
   std::fflush(stdout);
-  if (!wrong) wrong = RemoveDatabase();
-  if (!wrong && fs::remove(flags_.db + kMark, error)) fs::remove(flags_.db, error);  // stays if files of others are there
-  return wrong ? 1 : 0;
+  if (wrong) return 1;
+  if (const Violation stays = RemoveDatabase()) {
+    std::fprintf(stderr, "db_stress: cannot remove %s\n", stays->c_str());
+    return 2;
+  }
+  // The mark stays with files of others, so that a next run goes on.
+  const bool is_last = std::distance(fs::directory_iterator(flags_.db, error), fs::directory_iterator()) == 1;
+  if (is_last && fs::remove(flags_.db + kMark, error)) fs::remove(flags_.db, error);
+  return 0;
 }
 
 // Only a directory with the mark may have files of an earlier run.
-bool Supervisor::MarkDirectory() const {
+std::string Supervisor::MarkDirectory() const {
   std::error_code error;
-  if (!fs::is_empty(flags_.db, error) && !fs::exists(flags_.db + kMark, error)) return false;
-  return std::ofstream(flags_.db + kMark).put('\n').flush().good();
+  const bool is_new = fs::is_empty(flags_.db, error);
+  if (error) return error.message();
+  if (!is_new && !fs::exists(flags_.db + kMark, error))
+    return "is not empty, and has no file DB_STRESS, which db_stress would have made; empty it, or name another directory";
+  return std::ofstream(flags_.db + kMark).put('\n').flush() ? "" : "no file can be made there";
 }
 
 bool Supervisor::Finished() {
@@ -139,7 +147,7 @@ Violation Supervisor::RemoveDatabase() {
   std::error_code error;
   for (const auto& file : fs::directory_iterator(flags_.db)) {
     const std::string name = file.path().filename().string();
-    if (name == "expected" || name == "db" || name == "db.secondary" || name.starts_with("db.region"))
+    if (name == "expected" || name == "pmempool.out" || name == "db" || name == "db.secondary" || name.starts_with("db.region"))
       fs::remove_all(file.path(), error);
     if (error) return file.path().string() + ": " + error.message();
   }

@@ -45,7 +45,8 @@ class Supervisor {
   Violation RunCycle();
   // Verifies the database for the last time, then empties it.
   Violation FinishDatabase();
-  bool MarkDirectory() const;
+  // Returns why the directory cannot be used; empty if it can.
+  std::string MarkDirectory() const;
   Violation RemoveDatabase();
 
   // From the fork of a life to its end.

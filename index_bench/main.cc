@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "index_bench/workload.h"
+#include "util/standard_streams.h"
 
 namespace braiddb {
 namespace {
@@ -89,7 +90,9 @@ int Run(const IndexBenchFlags& flags) {
 }  // namespace braiddb
 
 int main(int argc, char** argv) {
+  braiddb::OpenStandardStreams();
   braiddb::IndexBenchFlags flags;
-  if (const auto exit_code = braiddb::ParseIndexBenchFlags(argc, argv, &flags)) return *exit_code;
-  return braiddb::Run(flags);
+  auto exit_code = braiddb::ParseIndexBenchFlags(argc, argv, &flags);
+  if (!exit_code) exit_code = braiddb::Run(flags);
+  return braiddb::FinishStandardOutput("index_bench", *exit_code, 1);
 }

@@ -497,7 +497,8 @@ namespace {
 // a mark. If another database is creating a region there, it has the lock.
 Status RemoveEmpty(const std::string& directory, const std::string& inside, uint64_t database_id) {
   std::shared_ptr<RegionFiles> files;
-  if (AbsolutePath(directory).starts_with(inside) && LockDirectory(directory, &files).ok()) {
+  if (AbsolutePath(directory).starts_with(inside)) {
+    if (!LockDirectory(directory, &files).ok()) return Status::OK();
     if (Status status = files->RemoveUnfinishedMark(database_id); !status.ok()) return status;
   }
   rmdir(directory.c_str());

@@ -220,8 +220,11 @@ TEST_F(CheckDatabaseTest, TheFileDatabaseAndTheRegionsBelongTogether) {
   const std::string own = ReadFileOrDie(path_ + "/DATABASE");
   WriteFileOrDie(path_ + "/DATABASE", ReadFileOrDie(other + "/DATABASE"));
   EXPECT_TRUE(Names(Check(), "and the regions are of"));
+  std::unique_ptr<DB> db;
+  EXPECT_FALSE(DB::Open(TinyOptions(1), path_, &db).ok());
   WriteFileOrDie(path_ + "/DATABASE", own.substr(0, own.size() - 4));
-  EXPECT_TRUE(Names(Check(), "DATABASE"));
+  EXPECT_TRUE(Names(Check(), "truncated or damaged"));
+  EXPECT_FALSE(DB::Open(TinyOptions(1), path_, &db).ok());
   WriteFileOrDie(path_ + "/DATABASE", own);
   EXPECT_TRUE(Check().sound());
 }

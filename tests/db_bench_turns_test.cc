@@ -98,6 +98,11 @@ TEST_F(Turns, FilesOfOthersStay) {
   EXPECT_EQ(test::ReadFileOrDie(note), "mine");
   EXPECT_EQ(Bench("--engines=braiddb,null --benchmarks=fillseq").exit_code, 0);
   EXPECT_EQ(test::ReadFileOrDie(note), "mine");
+  const std::string inner = directory_.File("db") + "/0-braiddb/of.txt";
+  std::filesystem::create_directories(directory_.File("db") + "/0-braiddb");
+  test::WriteFileOrDie(inner, "mine");
+  EXPECT_EQ(Bench("--engines=braiddb,null --benchmarks=fillseq").exit_code, 0);
+  EXPECT_EQ(test::ReadFileOrDie(inner), "mine");
   EXPECT_NE(Bench("--rounds=2 --benchmarks=fillseq --segment_size=1").exit_code, 0);
   EXPECT_EQ(test::ReadFileOrDie(note), "mine");
 }
@@ -188,6 +193,8 @@ TEST_F(Turns, OneThatFailsDoesNotEndTheComparison) {
   const auto json = Json();
   ASSERT_EQ(json["failures"].size(), 1u);
   EXPECT_EQ(json["failures"][0]["engine"], "braiddb:nv_tree");
+  EXPECT_EQ(test::ReadFileOrDie(directory_.File("db/1-braiddb")), "a file");
+  std::filesystem::remove(directory_.File("db/1-braiddb"));
   EXPECT_TRUE(std::filesystem::is_empty(directory_.File("db")));
 }
 

@@ -109,7 +109,7 @@ TEST_P(DbGiveBackTest, BlocksFallWithTheDataAndComeBackWithIt) {
     EXPECT_TRUE(BlocksFall()) << Blocks() << " have blocks, " << Property("pm-bytes-live") << " live, " << Punched()
                               << " punched";
     EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
-    // Nothing is left to do that takes blocks behind the open.
+    // After this, no flush and no merge of the next open needs blocks.
     ASSERT_OK(db_->Flush());
     ASSERT_OK(db_->WaitForCompaction());
     EXPECT_TRUE(BlocksFall()) << Blocks();

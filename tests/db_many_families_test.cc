@@ -200,25 +200,29 @@ TEST_F(DbManyFamiliesTest, TheSumOfTablesIsBounded) {
   Random random(1);
   uint64_t most_tables = 0;
   uint64_t most_dram = 0;
-  while (db_->GetStatistics().flushes < 80) {
-    for (int i = 0; i < 200; ++i) {
-      Handle& handle = handles_[random.Uniform(kFamilies)];
-      ASSERT_OK(db_->Put({}, handle.get(), NumberedKey(random.Uniform(300)), PatternedValue(i, 100)));
+  // On a busy machine the compaction thread may get no CPU for some time: one of three tries has to keep the bound.
+  for (int round = 0; round < 3 && (round == 0 || most_tables > 4 * allowed); ++round) {
+    ASSERT_OK(db_->WaitForCompaction());
+    most_tables = most_dram = 0;
+    const uint64_t flushes = db_->GetStatistics().flushes;
+    while (db_->GetStatistics().flushes < flushes + 60) {
+      for (int i = 0; i < 200; ++i) {
+        Handle& handle = handles_[random.Uniform(kFamilies)];
+        ASSERT_OK(db_->Put({}, handle.get(), NumberedKey(random.Uniform(300)), PatternedValue(i, 100)));
+      }
+      uint64_t tables = 0;
+      for (const Handle& handle : handles_) {
+        uint64_t of_family = 0;
+        EXPECT_TRUE(db_->GetIntProperty(handle.get(), "braiddb.num-l0-tables", &of_family));
+        tables += of_family;
+      }
+      most_tables = std::max(most_tables, tables);
+      most_dram = std::max(most_dram, Property("braiddb.dram-bytes") - Property("braiddb.lookup-cache-bytes"));
     }
-    uint64_t tables = 0;
-    for (const Handle& handle : handles_) {
-      uint64_t of_family = 0;
-      EXPECT_TRUE(db_->GetIntProperty(handle.get(), "braiddb.num-l0-tables", &of_family));
-      tables += of_family;
-    }
-    most_tables = std::max(most_tables, tables);
-    most_dram = std::max(most_dram, Property("braiddb.dram-bytes") - Property("braiddb.lookup-cache-bytes"));
   }
   SyncPoints::Instance().Clear();
   RecordProperty("most_tables", static_cast<int>(most_tables));
-  // The bound is 4 * allowed where the compaction thread has a CPU when it wants one. Without a bound there would be 80 tables a
-  // family, which is 9 * allowed.
-  EXPECT_LE(most_tables, 6 * allowed);
+  EXPECT_LE(most_tables, 4 * allowed);
   EXPECT_LE(most_dram, 96u << 20);
 }
 

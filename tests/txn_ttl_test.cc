@@ -315,7 +315,7 @@ TEST_F(TtlTest, WithTheSystemsClock) {
   EXPECT_EQ(Get("key"), "value");
 }
 
-// The two calls overlap, so the family is a later one.
+// SetTtl and the creation overlap.
 TEST_F(TtlTest, AFamilyThatIsBeingCreatedHasTheNewTime) {
   SyncPoints::Instance().SetCallback("DBWithTTL::Create:Created", [this](void*) { db_->SetTtl(0); });
   SyncPoints::Instance().Enable();

@@ -37,7 +37,7 @@ constexpr auto kPause = std::chrono::milliseconds(5);
 
 int ChildJob::Run() const {
   std::fflush(nullptr);
-  const InterruptGuard guard;
+  InterruptGuard guard;
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return CannotLook(StatusFromErrno(errno, "fork"));
@@ -52,7 +52,7 @@ int ChildJob::Run() const {
     }
   }
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  InterruptGuard::Ignore();
+  guard.IgnoreFromNowOn();
   const Status cleaned = clean();
   std::fprintf(stderr, "braiddb: %s: stopped; %s\n", action,
                cleaned.ok() ? "nothing is left of it" : ("what it left is not removed: " + cleaned.ToString()).c_str());

@@ -8,7 +8,7 @@
 
 namespace braiddb::tools {
 
-// Forks a child that runs `work`, and waits for it. SIGINT and SIGTERM kill the child; then `clean` removes what the child left.
+// Forks a child that runs `work`, and waits for it. SIGINT, SIGTERM and SIGHUP kill the child; then `clean` removes what it left.
 // `done` returns the bytes written so far, for the progress line. The result is the exit code that `work` returns, and
 // kCannotLook after an interrupt or if the child died.
 // REQUIRES: this process has one thread and has no database open.

@@ -1,5 +1,6 @@
 #include "tools/import_state.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,10 +55,22 @@ Status ReadState(const std::string& path, ImportState* state) {
   return Status::Corruption(path + ": is not the state of an import");
 }
 
-// Whether something is there that no import has written.
-bool IsOfOthers(const std::string& path) {
+// Sets *is_of_others if something is there that no import has written.
+Status Judge(const std::string& path, bool* is_of_others) {
+  struct stat file {};
+  *is_of_others = false;
+  if (lstat(path.c_str(), &file) != 0) return errno == ENOENT ? Status::OK() : StatusFromErrno(errno, path);
+  *is_of_others = !S_ISREG(file.st_mode);
+  if (*is_of_others) return Status::OK();
   ImportState ignored;
-  return FileExists(path) && !ReadState(path, &ignored).ok();
+  const Status status = ReadState(path, &ignored);
+  *is_of_others = status.IsCorruption();
+  return *is_of_others ? Status::OK() : status;
+}
+
+Status InTheWay(const std::string& path) {
+  return Status::InvalidArgument(
+      path + ": is in the way, or is of an older version; an import keeps there how far it is, so move " + "the file elsewhere");
 }
 
 }  // namespace
@@ -75,24 +88,24 @@ Status SaveImportState(const std::string& database, const ImportState& state) {
                   {"reader", Hex(state.reader)},
                   {"checksum", state.checksum}};
   const std::string path = ImportStatePath(database);
-  if (IsOfOthers(path)) {
-    return Status::InvalidArgument(path + ": is in the way; an import keeps there how far it is, so move the file elsewhere");
-  }
-  return WriteSmallFile(path, json.dump() + "\n");
+  bool is_of_others = false;
+  if (Status status = Judge(path, &is_of_others); !status.ok()) return status;
+  return is_of_others ? InTheWay(path) : WriteSmallFile(path, json.dump() + "\n");
 }
 
 Status LoadImportState(const std::string& database, ImportState* state) {
   const std::string path = ImportStatePath(database);
-  if (!FileExists(path)) return Status::NotFound(path + ": there is no stopped import");
-  const Status status = ReadState(path, state);
-  return status.IsCorruption()
-             ? Status::Corruption(std::string(status.message()) + "; move the file elsewhere, and import without --resume")
-             : status;
+  bool is_of_others = false;
+  if (Status status = Judge(path, &is_of_others); !status.ok()) return status;
+  if (is_of_others) return InTheWay(path);
+  return FileExists(path) ? ReadState(path, state) : Status::NotFound(path + ": there is no stopped import");
 }
 
 Status RemoveImportState(const std::string& database) {
   const std::string path = ImportStatePath(database);
-  return IsOfOthers(path) ? Status::OK() : RemoveFile(path);
+  bool is_of_others = false;
+  const Status status = Judge(path, &is_of_others);
+  return !status.ok() || is_of_others ? status : RemoveFile(path);
 }
 
 Status ReadDatabaseId(const std::string& database, uint64_t* id) {

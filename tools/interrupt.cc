@@ -1,9 +1,10 @@
 #include "tools/interrupt.h"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <ctime>
-#include <iterator>
 
 namespace braiddb::tools {
 namespace {
@@ -12,9 +13,9 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 // A program such as timeout(1) signals a process and then its group, so one request may come twice.
 constexpr int64_t kAgainNs = 500'000'000;
 
-volatile std::sig_atomic_t interrupted = 0;
-volatile int64_t first_ns = 0;
-struct sigaction before[std::size(kSignals)];
+// The time of the first signal; 0: none has come. A handler may use it, as it is free of locks.
+std::atomic<int64_t> first_ns{0};
+static_assert(std::atomic<int64_t>::is_always_lock_free);
 
 int64_t NowNs() {
   timespec now{};
@@ -25,48 +26,50 @@ int64_t NowNs() {
 // Ends the process at a later signal.
 void OnSignal(int signal) {
   const int error = errno;
-  if (interrupted == 0) {
-    first_ns = NowNs();
-    interrupted = 1;
-  } else if (NowNs() - first_ns > kAgainNs) {
+  const int64_t now = NowNs();
+  int64_t first = 0;
+  if (!first_ns.compare_exchange_strong(first, now) && now - first > kAgainNs) {
     std::signal(signal, SIG_DFL);
     raise(signal);
   }
   errno = error;
 }
 
+bool IsIgnored(int signal) {
+  struct sigaction now {};
+  sigaction(signal, nullptr, &now);
+  return now.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 // No SA_RESTART: a read from a terminal or a pipe ends with the signal.
-InterruptGuard::InterruptGuard() {
-  interrupted = 0;
+InterruptGuard::InterruptGuard() : hang_up_is_ignored_(IsIgnored(SIGHUP)) {
+  first_ns = 0;
   struct sigaction action {};
   action.sa_handler = OnSignal;
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    sigaction(kSignals[i], nullptr, &before[i]);
-    const bool stays = kSignals[i] == SIGHUP && before[i].sa_handler == SIG_IGN;  // by nohup(1)
-    if (!stays) sigaction(kSignals[i], &action, nullptr);
+  for (const int signal : kSignals) {
+    if (signal != SIGHUP || !hang_up_is_ignored_) sigaction(signal, &action, nullptr);
   }
 }
 
 InterruptGuard::~InterruptGuard() {
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    if (kSignals[i] != SIGHUP || before[i].sa_handler != SIG_IGN) std::signal(kSignals[i], SIG_DFL);
+  for (const int signal : kSignals) {
+    if (!ignores_ && (signal != SIGHUP || !hang_up_is_ignored_)) std::signal(signal, SIG_DFL);
   }
 }
 
-void InterruptGuard::Ignore() {
+void InterruptGuard::IgnoreFromNowOn() {
+  ignores_ = true;
   for (const int signal : kSignals) std::signal(signal, SIG_IGN);
 }
 
 void CatchEnd(void (*handler)(int signal)) {
   for (const int signal : kSignals) {
-    struct sigaction now {};
-    sigaction(signal, nullptr, &now);
-    if (signal != SIGHUP || now.sa_handler != SIG_IGN) std::signal(signal, handler);
+    if (signal != SIGHUP || !IsIgnored(SIGHUP)) std::signal(signal, handler);
   }
 }
 
-bool IsInterrupted() { return interrupted != 0; }
+bool IsInterrupted() { return first_ns.load(std::memory_order_relaxed) != 0; }
 
 }  // namespace braiddb::tools

@@ -1,4 +1,4 @@
-// Ctrl-C, and the end of the terminal: a verb that catches them stops where it can go on later, or removes what it began.
+// Ctrl-C, and the end of the terminal. A verb that catches them stops where it can go on later, or removes what it began.
 #pragma once
 
 namespace braiddb::tools {
@@ -9,10 +9,14 @@ class InterruptGuard {
  public:
   InterruptGuard();
   ~InterruptGuard();
-  // From now on the signals have no effect until the destruction: the work is being removed.
-  static void Ignore();
+  // Also after the destruction, the signals have no effect: the work is being removed, and then the process ends.
+  void IgnoreFromNowOn();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+ private:
+  const bool hang_up_is_ignored_;
+  bool ignores_ = false;
 };
 
 // Sets the handler of these signals, except of SIGHUP where it is ignored. SIG_DFL takes it back.

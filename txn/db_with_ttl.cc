@@ -180,8 +180,8 @@ class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
   }
 
  private:
-  // `ttl_seconds`: of the family's own, or the database's at the end of the creation. So if SetTtl changes that of all families
-  // meanwhile, the new family has the new one.
+  // `ttl_seconds`: the family's own time. Without it, the family takes the database's time after its creation. So it also gets a
+  // time that another thread sets meanwhile.
   Status Create(const ColumnFamilyOptions& options, const std::string& name, std::optional<int32_t> ttl_seconds,
                 std::unique_ptr<ColumnFamilyHandle>* handle) try {
     const auto clock = std::make_shared<TtlClock>(options_, ttl_seconds.value_or(0));

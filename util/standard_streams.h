@@ -12,15 +12,16 @@ namespace braiddb {
 // Call it first in main().
 inline void OpenStandardStreams() {
   for (int fd = 0; fd <= 2; ++fd) {
-    if (fcntl(fd, F_GETFD) == -1) (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);  // takes the lowest one that is closed
+    if (fcntl(fd, F_GETFD) == -1)
+      (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);  // gets `fd`, as all lower ones are open
   }
 }
 
-// Returns `exit_code` if all output of this program has been written, otherwise says so and returns `failure`.
+// Says so if output of this program is lost. Returns `exit_code`, or `failure` if output is lost and `exit_code` is 0.
 inline int FinishStandardOutput(const char* program, int exit_code, int failure) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
   std::fprintf(stderr, "%s: the output cannot be written\n", program);
-  return failure;
+  return exit_code == 0 ? failure : exit_code;
 }
 
 }  // namespace braiddb
