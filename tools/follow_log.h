@@ -11,8 +11,9 @@ namespace braiddb::tools {
 // The columns of updates.
 std::vector<std::string> UpdateColumns();
 
-// Prints updates from sequence number `since` on until SIGINT, SIGTERM or SIGHUP; 0: from the oldest that the log is known to have.
-// Reads beside a program that has the database open, without a lock. Returns an ExitCode: kDamaged if updates may be missing.
+// Prints updates from sequence number `since` on until SIGINT, SIGTERM or SIGHUP. 0: from the oldest that the log is known to
+// have. Reads beside a program that has the database open, without a lock. Returns an ExitCode: kDamaged if updates may be
+// missing.
 int FollowLog(const std::string& path, uint64_t since, const Style& style);
 
 }  // namespace braiddb::tools
