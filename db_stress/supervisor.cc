@@ -266,7 +266,9 @@ Violation Supervisor::CheckPools() {
     return std::nullopt;
   }
   uint64_t pools = 0;
-  for (const auto& file : fs::recursive_directory_iterator(flags_.db)) {
+  for (auto files = fs::recursive_directory_iterator(flags_.db); files != fs::recursive_directory_iterator(); ++files) {
+    const fs::directory_entry& file = *files;
+    if (file.path().filename() == "db.secondary") files.disable_recursion_pending();  // its pool is none of the regions'
     // A kill may leave an incomplete description of a pool. The next open removes it.
     if (!file.is_regular_file() || file.path().extension() == ".tmp") continue;
     std::string start(11, '\0');

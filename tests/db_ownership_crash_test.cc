@@ -409,6 +409,11 @@ TEST_F(DbOwnershipCrashTest, NothingIsLeftOfAnUnfinishedCopy) {
         left = at;
         return copies[replaces ? 0 : 1]().ok() ? 0 : 1;
       });
+      // The removal may be killed, too.
+      (void)RunInChild([&] {
+        left = at % 23;
+        return TemporaryPlace::RemoveUnfinished(b_, destroy).ok() ? 0 : 1;
+      });
       ASSERT_OK(TemporaryPlace::RemoveUnfinished(b_, destroy));
       for (const char* name : {".tmp", ".old", "/COPYING", "/COPYING.tmp"}) {
         ASSERT_FALSE(fs::exists(b_ + name)) << b_ << name;

@@ -440,7 +440,7 @@ int Listen(const std::string& path) {
   // A socket that no server listens on is left by a server that was killed. Everything else stays.
   struct stat there {};
   if (lstat(path.c_str(), &there) == 0) {
-    const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const bool is_left = S_ISSOCK(there.st_mode) && probe >= 0 &&
                          connect(probe, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 && errno == ECONNREFUSED;
     if (probe >= 0) close(probe);
