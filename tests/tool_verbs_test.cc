@@ -204,7 +204,7 @@ TEST_F(VerbTest, LogPrintsUpdates) {
   }
   const ToolResult result = Run("log --json " + copy);
   EXPECT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_TRUE(Has(result.out, "\"update\":\"put\",\"key\":\"b\",\"value\":\"2\"}")) << result.out;
+  EXPECT_TRUE(Has(result.out, "\"family\":0,\"update\":\"put\",\"key\":\"b\",\"value\":\"2\"}")) << result.out;
   EXPECT_TRUE(Has(result.out, "\"update\":\"delete\",\"key\":\"a\",\"value\":\"\"}")) << result.out;
 }
 
@@ -349,6 +349,18 @@ TEST_F(VerbTest, WrongPlacesOfBackupsAreRefused) {
   EXPECT_EQ(Run("restore " + path_ + " " + directory_.File("new")).exit_code, 2);
   EXPECT_FALSE(fs::exists(path_ + "/BACKUP_LOCK"));
   EXPECT_TRUE(Has(Run("restore --list " + backups).out, "backup 1: 1 keys"));
+}
+
+TEST_F(VerbTest, TheNumberOfKeysIsANumberInJson) {
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  EXPECT_TRUE(JsonOf("families --json " + path_)["keys_estimate"].is_number());
+}
+
+TEST_F(VerbTest, AShellWithoutReadableInputFails) {
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  const ToolResult result = Run("shell " + path_ + " <" + directory_.path());
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(Has(result.error, "cannot be read")) << result.error;
 }
 
 // Names and paths may have any bytes.

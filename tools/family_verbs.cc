@@ -20,8 +20,10 @@ void AddCreateFamilyOptions(VerbOptions add) {
 
 int FamiliesVerb(Session& session, const VerbArguments&) {
   const bool is_raw = session.style.output == OutputForm::kRaw;
-  RowPrinter rows(session.style, is_raw ? std::vector<std::string>{"family"}
-                                        : std::vector<std::string>{"family", "last_level", "comparator", "keys_estimate"});
+  RowPrinter rows(session.style,
+                  is_raw ? std::vector<std::string>{"family"}
+                         : std::vector<std::string>{"family", "last_level", "comparator", "keys_estimate"},
+                  {3});
   for (const auto& family : session.families) {
     if (is_raw) {
       rows.Print({family->GetName()});

@@ -55,7 +55,7 @@ int FollowLog(const std::string& path, uint64_t since, const Style& style) {
   if (!status.ok() && !status.IsNotFound()) return Failed(status);
   LogTail tail(stored.options, path);
   status = tail.Start(since);
-  RowPrinter rows(style, UpdateColumns());
+  RowPrinter rows(style, UpdateColumns(), {0, 1});
   uint64_t missed = 0;
   const InterruptGuard guard;
   while (status.ok() && !IsInterrupted()) {

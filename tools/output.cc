@@ -37,7 +37,11 @@ void RowPrinter::Print(const std::vector<Slice>& fields) {
   for (size_t i = 0; i < fields.size(); ++i) {
     if (style_.output == OutputForm::kJson) {
       line += i == 0 ? "{" : ",";
-      AppendJsonField(names_[i], fields[i], &line);
+      if (std::find(numbers_.begin(), numbers_.end(), i) == numbers_.end()) {
+        AppendJsonField(names_[i], fields[i], &line);
+      } else {
+        line.append("\"").append(names_[i]).append("\":").append(fields[i]);
+      }
     } else {
       if (i != 0) line += '\t';
       line += Encode(style_.bytes, fields[i]);

@@ -26,8 +26,9 @@ struct Style {
 // Prints rows of keys and values to the standard output. A table takes the widths from up to 1000 rows at a time.
 class RowPrinter {
  public:
-  // `names`: one per column.
-  RowPrinter(const Style& style, std::vector<std::string> names) : style_(style), names_(std::move(names)) {}
+  // `names`: one per column. `numbers`: the columns that have numbers, which JSON writes without quotation marks.
+  RowPrinter(const Style& style, std::vector<std::string> names, std::vector<size_t> numbers = {})
+      : style_(style), names_(std::move(names)), numbers_(std::move(numbers)) {}
   ~RowPrinter() { PrintTable(); }
   RowPrinter(const RowPrinter&) = delete;
   RowPrinter& operator=(const RowPrinter&) = delete;
@@ -42,6 +43,7 @@ class RowPrinter {
 
   const Style style_;
   const std::vector<std::string> names_;
+  const std::vector<size_t> numbers_;
   std::vector<std::vector<std::string>> rows_;  // of the table
   bool has_header_ = false;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 
 #include "tools/command.h"
 #include "tools/line_editor.h"
@@ -34,6 +35,8 @@ int RunLines(Session* session) {
     std::fflush(stdout);
   }
   if (editor.is_interactive() && !ends) std::printf("\n");
+  if (!ends && (std::cin.bad() || std::ferror(stdin) != 0))
+    return CannotLook(Status::IOError("the standard input cannot be read"));
   return worst;
 }
 
