@@ -2,9 +2,7 @@
 
 #include <xxhash.h>
 
-#include <array>
-#include <bit>
-
+#include "index/atomic_words.h"
 #include "util/check.h"
 #include "util/mutant.h"
 
@@ -12,21 +10,6 @@ namespace braiddb {
 namespace {
 
 uint64_t ComputeChecksum(const SpaceHeader& header) { return XXH3_64bits(&header, offsetof(SpaceHeader, checksum)); }
-
-// Another tree may write the header of a segment that it has just allocated. Its identity differs, so a mixture of old and new
-// words is no header of this tree. The words are atomic for that reason only.
-SpaceHeader LoadHeader(const Segment& segment) {
-  std::array<uint64_t, sizeof(SpaceHeader) / sizeof(uint64_t)> words;
-  const auto* const from = reinterpret_cast<const uint64_t*>(segment.data());
-  for (size_t i = 0; i < words.size(); ++i) words[i] = LoadRelaxed(&from[i]);
-  return std::bit_cast<SpaceHeader>(words);
-}
-
-void StoreHeader(const SpaceHeader& header, Segment* segment) {
-  const auto words = std::bit_cast<std::array<uint64_t, sizeof(SpaceHeader) / sizeof(uint64_t)>>(header);
-  auto* const to = reinterpret_cast<uint64_t*>(segment->data());
-  for (size_t i = 0; i < words.size(); ++i) StoreRelaxed(&to[i], words[i]);
-}
 
 }  // namespace
 
@@ -46,7 +29,7 @@ LeafSpace::LeafSpace(RegionSet* regions, SegmentAllocator* segments, uint64_t tr
 
 bool LeafSpace::FindSegments() {
   allocator_->ForEachIndex([this](Segment* segment) {
-    if (!IsSpaceHeader(LoadHeader(*segment), tree_id_, segment->generation(), leaf_bytes_)) return;
+    if (!IsSpaceHeader(LoadWords<SpaceHeader>(segment->data()), tree_id_, segment->generation(), leaf_bytes_)) return;
     Add(segment);
     if (!BRAIDDB_MUTANT("found-leaf-space-not-flushed")) regions_->persistence()->Flush(segment->data(), sizeof(SpaceHeader));
   });
@@ -78,7 +61,7 @@ Status LeafSpace::Grow(uint32_t region) {
   // The generation in the header ties it to this use of the segment.
   SpaceHeader header{SpaceHeader::kMagic, tree_id_, segment->generation(), leaf_bytes_, {}, 0};
   header.checksum = ComputeChecksum(header);
-  StoreHeader(header, segment);
+  StoreWords(header, segment->data());
   // ORDER: the header before any leaf of the segment is linked; another thread may link one with a fence of its own. [CC-42]
   if (!BRAIDDB_MUTANT("leaf-space-not-persisted") && !regions_->persistence()->Persist(segment->data(), sizeof(header)))
     return regions_->persistence()->error();

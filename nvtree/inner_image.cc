@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "index/atomic_words.h"
+
 namespace braiddb {
 namespace {
 
@@ -50,7 +52,8 @@ class Reader {
 std::vector<Segment*> FindImages(const SegmentAllocator& segments, uint64_t tree_id) {
   std::vector<Segment*> images;
   segments.ForEachIndex([&](Segment* segment) {
-    if (IsHeader(HeaderAt(segment->data()), segment->capacity(), segment->generation(), tree_id)) images.push_back(segment);
+    const auto header = LoadWords<ImageHeader>(segment->data());
+    if (IsHeader(header, segment->capacity(), segment->generation(), tree_id)) images.push_back(segment);
   });
   return images;
 }
