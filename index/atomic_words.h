@@ -1,6 +1,6 @@
-// Loads and stores of a structure, one atomic word after the other. For headers of segments: a tree that opens looks at the segments
-// of all trees, and another thread may be writing the header of one. The identities in the headers differ, so a mixture of old and
-// new words is no header of the tree that looks.
+// Loads and stores of a structure, one atomic word after the other. For headers of segments: a tree that opens looks at the
+// segments of all trees, and another thread may be writing the header of one. The identities in the headers differ, so a mixture
+// of old and new words is no header of the tree that looks.
 #pragma once
 
 #include <array>
