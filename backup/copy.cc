@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "db/db_impl.h"
-#include "db/no_path.h"
 #include "db/options_file.h"
 #include "db/temporary_place.h"
 #include "pmem/region_set.h"
@@ -95,7 +94,6 @@ Status Make(Copy* copy, const std::string& directory, const std::function<Status
 
 // ORDER: the copy is closed, and so durable, before the old database is touched.
 Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill) {
-  if (copy.path.empty()) return NoPath();
   std::string target;
   if (Status status = TemporaryPlace::Resolve(copy.path, &target); !status.ok()) return status;
   TemporaryPlace temporary(target, [&copy](const std::string& directory) { return Destroy(copy, directory); });
@@ -107,6 +105,7 @@ Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill) {
     return Status::InvalidArgument(target + " is there already; choose another directory");
   Status status = copy.replaces ? temporary.FinishReplacement(target) : Status::OK();
   if (status.ok()) status = CheckPlace(target);
+  if (status.ok() && copy.replaces) status = TemporaryPlace::CheckMarkable(target);
   if (status.ok()) status = temporary.Make();
   if (!status.ok()) return status;
   status = Make(&copy, temporary.path(), fill);

@@ -13,6 +13,7 @@
 #include "util/check.h"
 #include "util/comparator_name.h"
 #include "util/file.h"
+#include "util/no_path.h"
 
 namespace braiddb {
 namespace {
@@ -151,6 +152,7 @@ Status CheckFiles(const CheckOptions& options, const std::string& path, CheckRep
 }
 
 Status CheckDatabase(const CheckOptions& options, const std::string& path, CheckReport* report) {
+  if (path.empty()) return NoPath();
   posix::Fd lock;
   if (Status status = LockForReading(path, &lock); !status.ok()) return status;
   return CheckFiles(options, path, report);

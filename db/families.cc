@@ -6,13 +6,13 @@
 #include "db/db_impl.h"
 #include "db/hidden_family.h"
 #include "db/no_memory.h"
-#include "db/no_path.h"
 #include "db/options_file.h"
 #include "db/read_manifest.h"
 #include "db/timestamped_entry.h"
 #include "nvtree/leaf.h"
 #include "util/comparator_name.h"
 #include "util/mutant.h"
+#include "util/no_path.h"
 #include "util/sync_point.h"
 
 namespace braiddb {
@@ -30,7 +30,7 @@ Status Validate(const ColumnFamilyOptions& options, const std::string& name) {
     return Status::NotSupported("column family '" + name + "': this version has no such l1");
   if (!IsLeafSize(options.nv_leaf_size))
     return Status::InvalidArgument("column family '" + name + "': nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
-  return CheckForeignOptions(ForeignOf::kFamily, options.foreign_options);
+  return CheckForeignOptions(options.foreign_options);
 }
 
 Status ReservedName(const std::string& name) {

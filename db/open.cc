@@ -98,8 +98,8 @@ Status Validate(const Options& options) {
     return Status::InvalidArgument("Options::bound_space needs relocation: Options::max_space_amplification must not be 0");
   if (!IsLeafSize(options.nv_leaf_size))
     return Status::InvalidArgument("Options::nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
-  const Status status = CheckForeignOptions(ForeignOf::kDatabase, options.foreign_options);
-  return status.ok() ? CheckForeignOptions(ForeignOf::kFamily, options.foreign_family_options) : status;
+  const Status status = CheckForeignOptions(options.foreign_options);
+  return status.ok() ? CheckForeignOptions(options.foreign_family_options) : status;
 }
 
 uint32_t CpuCount() { return std::max(1u, std::thread::hardware_concurrency()); }

@@ -345,12 +345,12 @@ std::vector<ColumnFamilyDescriptor> LoadedOptions::Descriptors() const {
   return descriptors;
 }
 
-Status CheckForeignOptions(ForeignOf section, const std::map<std::string, std::string>& foreign) {
+Status CheckForeignOptions(const std::map<std::string, std::string>& foreign) {
   for (const auto& [name, value] : foreign) {
     if (!IsOptionName(name))
       return Status::InvalidArgument("the name of a foreign option is '" + Escaped(name) +
                                      "'; it must have one character or more, no blank and none of = # [ ] : \\ and \"");
-    if (section == ForeignOf::kFamily && (name == "comparator" || name == "prefix_extractor"))
+    if (name == "comparator" || name == "prefix_extractor")
       return Status::InvalidArgument("the foreign option '" + name +
                                      "' has the name of an option of BraidDB; choose another name");
   }

@@ -11,9 +11,8 @@ namespace braiddb {
 
 inline constexpr const char* kOptionsFile = "/OPTIONS";
 
-// Returns InvalidArgument for a name of foreign options that the file cannot have, or that is an own option of the section.
-enum class ForeignOf { kDatabase, kFamily };
-Status CheckForeignOptions(ForeignOf section, const std::map<std::string, std::string>& foreign);
+// Returns InvalidArgument for a name of foreign options that the file cannot have, or that is an own option of a family.
+Status CheckForeignOptions(const std::map<std::string, std::string>& foreign);
 
 // Sets *paths to the region_paths in the options file of the directory. False if the file cannot be read.
 bool NotedRegionPaths(const std::string& path, std::vector<std::string>* paths);

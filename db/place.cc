@@ -9,10 +9,10 @@
 #include "db/db_impl.h"
 #include "db/new_database.h"
 #include "db/no_memory.h"
-#include "db/no_path.h"
 #include "db/options_file.h"
 #include "db/temporary_place.h"
 #include "pmem/database_file.h"
+#include "util/no_path.h"
 #include "util/sync_point.h"
 
 namespace braiddb {

@@ -13,6 +13,7 @@
 #include "db/no_memory.h"
 #include "db/temporary_place.h"
 #include "util/file.h"
+#include "util/no_path.h"
 
 namespace braiddb {
 namespace {
@@ -72,6 +73,7 @@ Status CheckTarget(const std::string& path) {
 Status RepairDatabase(const RepairOptions& options, const std::string& path, const std::string& new_path,
                       RepairReport* report) try {
   *report = RepairReport();
+  if (path.empty()) return NoPath();
   std::string place;
   Status status = TemporaryPlace::Resolve(new_path, &place);
   if (status.ok()) status = CheckTarget(place);

@@ -26,7 +26,7 @@ Status DBImpl::SetOptions(ColumnFamilyHandle* family, const ChangedOptions& chan
   if (known == nullptr) return status;
   if (changed.memtable_size && *changed.memtable_size < kLeastMemtableSize)
     return Status::InvalidArgument("Options::memtable_size must be at least 16 KiB");
-  if (status = CheckForeignOptions(ForeignOf::kFamily, changed.foreign_family_options); !status.ok()) return status;
+  if (status = CheckForeignOptions(changed.foreign_family_options); !status.ok()) return status;
   // With a DRAM budget the values at the open are upper limits, because the budget was divided for them.
   const auto limited = [this](uint32_t value, uint32_t at_open) {
     return std::max(1u, dram_.is_set() ? std::min(value, at_open) : value);

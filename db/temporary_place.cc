@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "db/no_path.h"
 #include "pmem/database_file.h"
 #include "util/file.h"
+#include "util/no_path.h"
 
 namespace braiddb {
 namespace {
@@ -44,6 +44,7 @@ bool IsMarked(const std::string& directory) { return Says(directory, directory);
 }  // namespace
 
 Status TemporaryPlace::Resolve(const std::string& path, std::string* target) {
+  if (path.empty()) return NoPath();
   *target = path;
   while (target->size() > 1 && target->back() == '/') target->pop_back();
   std::error_code error;
@@ -100,7 +101,6 @@ Status TemporaryPlace::Remove() {
 }
 
 Status TemporaryPlace::RemoveUnfinished(const std::string& path, const Destroy& destroy) {
-  if (path.empty()) return NoPath();
   std::string target;
   Status status = Resolve(path, &target);
   if (!status.ok()) return status;
@@ -163,11 +163,17 @@ void TemporaryPlace::KeepOld(const std::string& given) {
   if (is_old || Says(directory, OldOf(directory))) (void)RemoveFile(directory + kMark);
 }
 
-Status TemporaryPlace::MarkOld(const std::string& target) {
+Status TemporaryPlace::CheckMarkable(const std::string& target) {
+  const std::string path = target + kMark;
   std::string mark;
-  if (IsThere(target + kMark) && !(ReadSmallFile(target + kMark, kMaxMarkBytes, &mark).ok() && IsMarkOfOurs(mark)))
-    return Status::InvalidArgument(target + kMark + " is in the way of a file of this name; move it elsewhere");
-  return WriteSmallFile(target + kMark, EscapePath(AbsolutePath(OldOf(target))));
+  const bool is_free = !IsThere(path) || (ReadSmallFile(path, kMaxMarkBytes, &mark).ok() && IsMarkOfOurs(mark));
+  return is_free ? Status::OK()
+                 : Status::InvalidArgument(path + " is not of BraidDB, and a restore needs the name; move the file elsewhere");
+}
+
+Status TemporaryPlace::MarkOld(const std::string& target) {
+  const Status status = CheckMarkable(target);
+  return status.ok() ? WriteSmallFile(target + kMark, EscapePath(AbsolutePath(OldOf(target)))) : status;
 }
 
 // The copy that replaced the old database has its temporary path in COPYING until the old database is removed. If COPYING is

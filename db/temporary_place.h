@@ -42,8 +42,9 @@ class TemporaryPlace {
   static Status RemoveUnfinished(const std::string& path, const Destroy& destroy);
   // The path to which a restore moves the database at `target`.
   static std::string OldOf(const std::string& target) { return target + ".old"; }
-  // Marks the database at `target`, which is about to be moved to OldOf(target). InvalidArgument: somebody else's file has the
-  // name of the mark.
+  // Returns InvalidArgument if a file that BraidDB has not written has the name of the mark.
+  static Status CheckMarkable(const std::string& target);
+  // Marks the database at `target`, which is about to be moved to OldOf(target). Errors as CheckMarkable.
   static Status MarkOld(const std::string& target);
   // Finishes a restore, also one that a crash interrupted. If nothing is at `target`, moves OldOf(target) back. If the new
   // database is at `target`, removes OldOf(target) and then does step 4. Leaves a directory that no restore has moved. Leaves

@@ -12,6 +12,7 @@
 
 namespace braiddb {
 
+// The words of a T. std::bit_cast accepts only a T that is made of whole words.
 template <class T>
 using WordsOf = std::array<uint64_t, sizeof(T) / sizeof(uint64_t)>;
 

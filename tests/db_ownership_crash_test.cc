@@ -439,6 +439,7 @@ TEST_F(DbOwnershipCrashTest, AFileNamedAsTheMarkStays) {
   WriteFileOrDie(b_ + "/COPYING.tmp", "mine");
   ASSERT_OK(TemporaryPlace::RemoveUnfinished(b_, [](const std::string& directory) { return DB::Destroy({}, directory); }));
   EXPECT_TRUE(engine_->RestoreBackup(1, TinyOptions(1), b_).IsInvalidArgument());
+  EXPECT_FALSE(fs::exists(b_ + ".tmp"));
   OpenOrFail(TinyOptions(1), b_).reset();
   ASSERT_OK(DB::Destroy({}, b_));
   EXPECT_EQ(ReadFileOrDie(b_ + "/COPYING"), "GNU GENERAL PUBLIC LICENSE\n");

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "braiddb/backup.h"
+#include "braiddb/check.h"
 #include "tests/support/tool_fixture.h"
 #include "tools/child_job.h"
 #include "tools/output.h"
@@ -393,6 +394,11 @@ TEST_F(VerbTest, EmptyPathsAreRefused) {
   EXPECT_TRUE(DB::Open({}, "", &db).IsInvalidArgument());
   EXPECT_TRUE(DB::OpenForReadOnly({}, "", &db).IsInvalidArgument());
   EXPECT_TRUE(DB::Destroy({}, "").IsInvalidArgument());
+  CheckReport report;
+  EXPECT_TRUE(CheckDatabase({}, "", &report).IsInvalidArgument());
+  RepairReport repaired;
+  EXPECT_TRUE(RepairDatabase({}, "", directory_.File("new"), &repaired).IsInvalidArgument());
+  EXPECT_TRUE(RepairDatabase({}, path_, "", &repaired).IsInvalidArgument());
 }
 
 // Files of a database must not get the descriptors of the standard streams.

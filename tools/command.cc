@@ -73,8 +73,9 @@ bool CommandLine::Parse(const Arguments& arguments, int* exit_code) {
     return false;
   }
   for (size_t i = 0; i < values_.size(); ++i) {
-    const std::string what = i < positional_.size() ? "the " + positional_[i] : "argument " + std::to_string(i + 1);
-    if (values_[i].empty()) return Fail(what + " is an empty text", exit_code);
+    if (!values_[i].empty()) continue;
+    return Fail((i < positional_.size() ? "the " + positional_[i] : "argument " + std::to_string(i + 1)) + " is an empty text",
+                exit_code);
   }
   if (values_.size() < positional_.size()) return Fail("no " + positional_[values_.size()] + " given", exit_code);
   const size_t most = positional_.size() + optional_;

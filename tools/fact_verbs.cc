@@ -184,7 +184,7 @@ int LogVerb(Session& session, const VerbArguments& arguments) {
   const bool is_given = arguments.Has("since");
   const uint64_t since = is_given ? arguments.Get<uint64_t>("since") : OldestUpdate(session.db.get());
   if (!is_given && since > session.db->GetLatestSequenceNumber()) return kSound;
-  RowPrinter rows(session.style, UpdateColumns(), {0, 1});
+  RowPrinter rows = UpdateRows(session.style);
   std::unique_ptr<TransactionLogIterator> iterator;
   Status status = session.db->GetUpdatesSince(since, &iterator);
   for (; status.ok() && iterator->Valid(); iterator->Next()) {

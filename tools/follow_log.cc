@@ -47,7 +47,7 @@ uint64_t ReportMissed(const LogTail& tail, uint64_t known) {
 
 }  // namespace
 
-std::vector<std::string> UpdateColumns() { return {"sequence", "family", "update", "key", "value"}; }
+RowPrinter UpdateRows(const Style& style) { return {style, {"sequence", "family", "update", "key", "value"}, {0, 1}}; }
 
 int FollowLog(const std::string& path, uint64_t since, const Style& style) {
   LoadedOptions stored;
@@ -55,7 +55,7 @@ int FollowLog(const std::string& path, uint64_t since, const Style& style) {
   if (!status.ok() && !status.IsNotFound()) return Failed(status);
   LogTail tail(stored.options, path);
   status = tail.Start(since);
-  RowPrinter rows(style, UpdateColumns(), {0, 1});
+  RowPrinter rows = UpdateRows(style);
   uint64_t missed = 0;
   const InterruptGuard guard;
   while (status.ok() && !IsInterrupted()) {

@@ -8,8 +8,8 @@
 
 namespace braiddb::tools {
 
-// The columns of updates.
-std::vector<std::string> UpdateColumns();
+// Prints updates as rows: sequence number, id of the family, kind, key, value.
+RowPrinter UpdateRows(const Style& style);
 
 // Prints updates from sequence number `since` on until SIGINT, SIGTERM or SIGHUP. 0: from the oldest that the log is known to
 // have. Reads beside a program that has the database open, without a lock. Returns an ExitCode: kDamaged if updates may be

@@ -70,7 +70,7 @@ Status Judge(const std::string& path, bool* is_of_others) {
 
 Status InTheWay(const std::string& path) {
   return Status::InvalidArgument(
-      path + ": is in the way, or is of an older version; an import keeps there how far it is, so move " + "the file elsewhere");
+      path + ": is in the way, or is of an older version; an import keeps there how far it is, so move the file elsewhere");
 }
 
 }  // namespace
