@@ -35,7 +35,8 @@ constexpr uint64_t kLeastAddressSpace = 64ull << 30;   // of one region, if the 
 // A region without max_bytes reserves one part in so many of the address space that is left, so that other regions find some.
 constexpr uint64_t kShareOfAddressSpace = 4;
 constexpr size_t kMaxStatBytes = 4096;
-constexpr uint64_t kRoomToGrow = 4;  // a region reserves at least so many times its present size
+constexpr uint64_t kMaxGuardBytes = 4ull << 30;  // behind a live region: more than the bytes of any entry
+constexpr uint64_t kRoomToGrow = 4;              // a region reserves at least so many times its present size
 
 // PMDK's own classes of small objects have runs for 200 objects each, up to 4 MiB. BraidDB's class has runs of one chunk for
 // small objects of all sizes.
@@ -117,6 +118,10 @@ uint64_t Region::ChooseMaxBytes(uint64_t total) const {
   share = std::max({std::bit_floor(share), kLeastAddressSpace, kRoomToGrow * total});
   const uint64_t left = AddressSpaceLeft() / kShareOfAddressSpace / config_.count;
   return RoundDown(std::max(std::min({capacity, limit, share, left}), kMinRegionSize));
+}
+
+uint64_t Region::ChooseGuardBytes() {
+  return RoundDown(std::min(kMaxGuardBytes, AddressSpaceLeft() / kShareOfAddressSpace / kMaxRegions));
 }
 
 void Region::CountReservation() {
@@ -313,6 +318,7 @@ bool Region::IsValidObject(const ObjectId& id, uint64_t bytes) const {
 
 Status Region::AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, const Prepare& prepare) {
   if (persistence()->failed()) return persistence()->error();  // *id may name an object that is not on media
+  if (is_live()) return Status::ReadOnly(Name() + " is open for reading only");
   BRAIDDB_CHECK(id->offset == 0);
   BRAIDDB_DCHECK(bytes > 0 && reinterpret_cast<uintptr_t>(id) % alignof(ObjectId) == 0);
   if (pool_ == nullptr) return Status::ReadOnly(Name() + " is open for reading only");
@@ -360,6 +366,7 @@ Status Region::FillBefore(uint64_t bytes) {
 // The mutex is needed: libpmemobj 1.12 crashes if a large object is freed while another thread grows the heap, since it joins
 // the freed chunks with their neighbours.
 void Region::FreeObject(ObjectId* id) {
+  if (is_live()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (pool_ == nullptr) {
     StoreRelaxed(&id->offset, 0);  // the image is private to this process
@@ -408,7 +415,7 @@ uint64_t Region::UpToZoneEnd(uint64_t step) const {
 
 uint64_t Region::Headroom() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return growth_broken_ ? 0 : std::min(max_bytes_ - reserved_bytes(), files_->AvailableBytes());
+  return growth_broken_ || is_live() ? 0 : std::min(max_bytes_ - reserved_bytes(), files_->AvailableBytes());
 }
 
 // libpmemobj does not count a zone without room for a chunk.
@@ -428,6 +435,7 @@ Status Region::MissingBytes(uint64_t bytes, uint64_t* missing) const {
 }
 
 Status Region::ReserveBytes(uint64_t bytes) {
+  if (is_live()) return Status::ReadOnly(Name() + " is open for reading only");
   const std::lock_guard<std::mutex> lock(mutex_);
   for (;;) {
     uint64_t missing = 0;
@@ -473,6 +481,7 @@ Status Region::Extend(uint64_t step) {
   blocks_.AddPart(step);
   // release: pairs with the acquire in reserved_bytes(); the part is mapped.
   reserved_bytes_.store(begin + step, std::memory_order_release);
+  if (config_.on_growth != nullptr) config_.on_growth();
   // AddPart has filled the holes of the small first part, so it can have huge pages.
   if (begin == kSmallPartBytes && persistence()->mode() == PersistMode::kEmulated) (void)CollapseHugePages(base(), begin);
   if (Status status = files_->CommitPart(); !status.ok()) Log(Name() + ": part list not written yet: " + status.ToString());

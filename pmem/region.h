@@ -23,6 +23,8 @@
 //        7. Footers, root, metadata slots.
 // READ ONLY  OpenReadOnly uses an image of the pool, since PMDK writes to each pool that it opens. Stores of the layers above
 //        stay in this process, and allocations fail.
+// LIVE   OpenLive maps the files as another process writes them (live_parts.h). The mapping refuses stores, so every method that
+//        would store returns ReadOnly or does nothing.
 // BLOCKS  Pages inside free segments may have no blocks in the file system; all other pages have (part_blocks.h). [CC-66]
 // CONCURRENCY  AllocateObject (also while the region grows), FreeObject, ReserveBytes and PutOnNode hold mutex_.
 //        AllocateMetadata and FreeMetadata hold metadata_mutex_ first. Other methods take no lock. The base never moves while
@@ -44,6 +46,7 @@
 #include "braiddb/status.h"
 #include "pmem/device_record.h"
 #include "pmem/layout.h"
+#include "pmem/live_parts.h"
 #include "pmem/part_blocks.h"
 #include "pmem/parts_guard.h"
 #include "pmem/persistence.h"
@@ -64,6 +67,7 @@ struct RegionConfig {
   uint64_t max_bytes = 0;  // 0: the capacity of the file system, or as much address space as the process can spare
   Persistence* persistence = nullptr;
   std::function<void(std::string_view)> info_log;  // may be empty
+  std::function<void()> on_growth;                 // RegionSetOptions::on_growth
 };
 
 // Thread safety: all methods may be called concurrently after Create/Open returned.
@@ -78,6 +82,14 @@ class Region {
   // Opens a region for reading only. `image`: of the directory of `files`, which need not be locked. Corruption: as of Open.
   static Status OpenReadOnly(std::unique_ptr<RegionImage> image, std::shared_ptr<RegionFiles> files, const RegionConfig& config,
                              std::unique_ptr<Region>* result);
+  // Opens a region that another process may have open to write. `parts` has read its list, and maps nothing yet. `files` is of
+  // the same directory, and need not be locked. Corruption: as of Open, and also damage that a writer does not explain. IOError,
+  // NotSupported: as of LiveParts.
+  static Status OpenLive(std::unique_ptr<LiveParts> parts, std::shared_ptr<RegionFiles> files, const RegionConfig& config,
+                         std::unique_ptr<Region>* result);
+  // Maps the parts that the region has grown by, and then raises reserved_bytes(). Errors as of LiveParts::MapNewParts. One
+  // thread at a time. REQUIRES: is_live().
+  Status MapNewParts();
   // Allocates and fills the root object, durably. REQUIRES: called once, after Create.
   Status InitializeRoot();
   ~Region();
@@ -88,8 +100,13 @@ class Region {
   uint64_t database_id() const { return config_.database_id; }
   Persistence* persistence() const { return config_.persistence; }
   RegionFiles* files() const { return files_.get(); }
-  uint8_t* base() const { return image_ != nullptr ? image_->base() : reinterpret_cast<uint8_t*>(pool_); }
-  // Null if the region is open for reading only.
+  uint8_t* base() const {
+    if (live_ != nullptr) return live_->base();
+    return image_ != nullptr ? image_->base() : reinterpret_cast<uint8_t*>(pool_);
+  }
+  bool is_live() const { return live_ != nullptr; }
+  const LiveParts* live_parts() const { return live_.get(); }
+  // Null if the region is open for reading only, or live.
   PMEMobjpool* pool() const { return pool_; }
   RegionRoot* root() const { return root_; }
   uint64_t max_bytes() const { return max_bytes_; }
@@ -105,6 +122,7 @@ class Region {
   Status AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, const Prepare& prepare = nullptr);
   // Frees the object and makes *id null, durably and atomically. Does nothing after Persistence has failed, since media must
   // stay as they are. In a region that is open for reading only, makes *id null in this process.
+  // Does nothing in a live region.
   void FreeObject(ObjectId* id);
   // Returns true if the id can name an object of `bytes` bytes: its pool, bounds and alignment are right. Null is not valid.
   // The heap is not asked.
@@ -119,6 +137,10 @@ class Region {
   Status AllocateMetadata(uint32_t slot, uint64_t bytes);
   // Frees the metadata object and empties the slot, durably and atomically. REQUIRES: the slot has an object.
   Status FreeMetadata(uint32_t slot);
+
+  // Returns the metadata object of a slot of a live region, and its size in *bytes if that is not null. Null if there is none, or
+  // the object is being allocated or freed, or lies in a part that is not mapped yet. REQUIRES: is_live().
+  void* FindLiveMetadata(uint32_t slot, uint64_t* bytes) const;
 
   // Lets a region whose files are in memory take its memory from that NUMA node (the system's number). `move`: moves its
   // present memory there. A hint, whose failure is ignored.
@@ -161,6 +183,8 @@ class Region {
 
   // Chooses the address space to reserve for a region that has `total` bytes now.
   uint64_t ChooseMaxBytes(uint64_t total) const;
+  // Chooses the address space behind a live region that reads as zeros.
+  static uint64_t ChooseGuardBytes();
   // Adds max_bytes_ to the process's sum, which ChooseMaxBytes of later regions considers.
   void CountReservation();
   // Makes the pool by MakeFirstPart and opens it. If libpmemobj cannot be limited to few lanes (pmdk_lanes.h), or the region is
@@ -186,6 +210,14 @@ class Region {
   Status FindRoot();
   // Checks the root and its metadata slots against the configuration. Changes nothing.
   Status CheckRoot() const;
+  // The part of CheckRoot about bytes that never change.
+  Status CheckIdentity() const;
+  // The state of a metadata slot of a live region. kEmpty: also an object that is being allocated or freed.
+  enum class LiveSlot : uint8_t { kEmpty, kObject, kNotMapped, kDamaged };
+  // Reads a slot that the writer may change meanwhile. *id and *bytes are set for kObject.
+  LiveSlot ReadLiveSlot(uint32_t slot, ObjectId* id, uint64_t* bytes) const;
+  // Corruption: a slot is damaged. Maps new parts if a slot needs one.
+  Status CheckLiveSlots();
   // Stores the check of each metadata object that has none (region_root.cc). Not inlined: crash tests count its fence as one
   // place.
   [[gnu::noinline]] Status FinishMetadata();
@@ -211,6 +243,7 @@ class Region {
   std::atomic<bool> gives_back_{true};  // false: the file system has refused to take blocks back
   std::unique_ptr<RegionImage> image_;  // in place of pool_ if the region is open for reading only
   bool redo_pending_ = false;           // image_ has a pending redo log
+  std::unique_ptr<LiveParts> live_;     // in place of pool_ if another process may write
   RegionRoot* root_ = nullptr;
   uint64_t pool_id_ = 0;
   uint64_t heap_begin_ = 0;

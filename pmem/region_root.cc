@@ -61,9 +61,7 @@ Status Region::FindRoot() {
   return Status::OK();
 }
 
-// An object without a check is no damage: a crash leaves it, and FinishMetadata completes it. A check must match its slot, and so
-// the slot must have its object.
-Status Region::CheckRoot() const {
+Status Region::CheckIdentity() const {
   BRAIDDB_DCHECK(root_ != nullptr);
   const std::string restore = "; restore its files from a backup";
   if (root_->magic != RegionRoot::kMagic)
@@ -74,13 +72,21 @@ Status Region::CheckRoot() const {
     return Status::Corruption(Name() +
                               " holds a pool of another database or region; put each region's files back in their place");
   }
+  return Status::OK();
+}
+
+// An object without a check is no damage: a crash leaves it, and FinishMetadata completes it. A check must match its slot, and so
+// the slot must have its object.
+Status Region::CheckRoot() const {
+  if (Status status = CheckIdentity(); !status.ok()) return status;
   for (uint32_t i = 0; i < RegionRoot::kMetadataSlots; ++i) {
     const bool allocated = root_->metadata[i].offset != 0;
     const bool committed = root_->metadata_check[i] != 0;
     const uint64_t bytes = root_->metadata_bytes[i];
     if ((committed && root_->metadata_check[i] != MetadataCheck(*root_, i)) ||
         (allocated && !(bytes < reserved_bytes() && IsValidObject(root_->metadata[i], bytes + kCacheLine)))) {
-      return Status::Corruption(Name() + " has a damaged pointer to metadata object " + std::to_string(i) + restore);
+      return Status::Corruption(Name() + " has a damaged pointer to metadata object " + std::to_string(i) +
+                                "; restore its files from a backup");
     }
   }
   return Status::OK();
@@ -94,6 +100,7 @@ Status Region::RaiseGenerationLimit(uint64_t by, uint64_t* first) {
   }
   *first = limit;
   if (by == 0) return Status::OK();
+  if (is_live()) return Status::ReadOnly(Name() + " is open for reading only");
   // ORDER: the limit before any use of a generation below it, so that no generation is used twice. [CC-33]
   if (BRAIDDB_MUTANT("generation-word-torn"))
     StoreRelaxed(&root_->generation_word, word >> 16 << 16 | (EncodeGenerationLimit(limit + by) & UINT16_MAX));
@@ -114,6 +121,7 @@ Status Region::RaiseGenerationLimit(uint64_t by, uint64_t* first) {
 
 Status Region::AllocateMetadata(uint32_t slot, uint64_t bytes) {
   if (persistence()->failed()) return persistence()->error();
+  if (is_live()) return Status::ReadOnly(Name() + " is open for reading only");
   BRAIDDB_CHECK(slot < RegionRoot::kMetadataSlots && root_->metadata[slot].offset == 0);
   const std::lock_guard<std::mutex> lock(metadata_mutex_);
   if (bytes >= max_bytes_) return Status::NoSpace(Name() + " can never hold " + std::to_string(bytes) + " bytes of metadata");
@@ -127,6 +135,7 @@ Status Region::AllocateMetadata(uint32_t slot, uint64_t bytes) {
 }
 
 Status Region::FreeMetadata(uint32_t slot) {
+  if (is_live()) return Status::ReadOnly(Name() + " is open for reading only");
   BRAIDDB_CHECK(slot < RegionRoot::kMetadataSlots && root_->metadata[slot].offset != 0);
   const std::lock_guard<std::mutex> lock(metadata_mutex_);
   StoreRelaxed(&root_->metadata_check[slot], 0);

@@ -16,6 +16,7 @@
 #include "pmem/database_file.h"
 #include "pmem/dax_device.h"
 #include "pmem/persist_mode.h"
+#include "pmem/pool_format.h"
 #include "pmem/posix.h"
 #include "pmem/region.h"
 #include "pmem/region_files.h"
@@ -93,7 +94,8 @@ RegionConfig ConfigOf(const RegionSetOptions& options, uint64_t database_id, uin
                       .count = count,
                       .max_bytes = options.max_region_size,
                       .persistence = persistence,
-                      .info_log = options.info_log};
+                      .info_log = options.info_log,
+                      .on_growth = options.on_growth};
 }
 
 // ---- Creation
@@ -391,7 +393,9 @@ void RegionSet::FindNodes(const RegionSetOptions& options, bool is_new) {
     place.node = place.home;
     place.from = "region_nodes";
     if (!place.home_is_given) {
-      place.node = is_new ? kUnknownNumaNode : FindNumaNodeOfMapping(bases_[i], region->reserved_bytes());
+      // A read of a hole would give it a block, so only the first page of a live region is read.
+      const uint64_t bytes = region->is_live() ? kPoolHeaderBytes : region->reserved_bytes();
+      place.node = is_new ? kUnknownNumaNode : FindNumaNodeOfMapping(bases_[i], bytes);
       place.from = "its memory";
       if (place.node == kUnknownNumaNode) {
         place.node = topology.SystemNode(i % topology.node_count());
@@ -596,6 +600,7 @@ uint64_t RegionSet::ReservedBytes(uint32_t region) const { return impl_->region(
 // ---- Metadata
 
 void* RegionSet::Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes) const {
+  if (is_live_) return impl_->region(region)->FindLiveMetadata(static_cast<uint32_t>(slot), bytes);
   const RegionRoot* root = impl_->region(region)->root();
   const ObjectId& id = root->metadata[static_cast<uint32_t>(slot)];
   const uint64_t offset = std::atomic_ref<uint64_t>(const_cast<uint64_t&>(id.offset)).load(std::memory_order_acquire);
@@ -605,6 +610,7 @@ void* RegionSet::Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes) c
 }
 
 Status RegionSet::ReserveBytes(uint64_t bytes) {
+  if (is_live_) return Status::ReadOnly("the regions are open for reading only");
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> file_systems;  // missing bytes of all regions there, available bytes
   for (uint32_t i = 0; i < count_; ++i) {
     uint64_t missing = 0;

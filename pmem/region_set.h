@@ -27,6 +27,7 @@
 //   pmdk_memory.h, pmdk_sync.h               syncs
 //   part_blocks.h, free_ranges.h             blocks of the parts that the file system takes back; the pages that may lack blocks
 //   region_files.h, region_image.h           the directory of a region: checks and growth; its files, mapped privately
+//   live_parts.h                             its files, mapped as another process writes them
 //   region.h, region_nodes.h, region_set.h   one pool; regions and NUMA nodes; all pools of a database
 //   segment_directory.h, segment_map.h,      descriptors on media; from an address to its segment; allocation and release of
 //   log
@@ -47,6 +48,7 @@
 #include "braiddb/status.h"
 #include "pmem/persistence.h"
 #include "pmem/pm_ptr.h"
+#include "pmem/pool_format.h"
 #include "pmem/region_nodes.h"
 
 namespace braiddb {
@@ -62,6 +64,12 @@ enum class MetadataSlot : uint32_t {
   kFamilies = 3,      // this slot and the next seven: as kL1, for the other column families
   kManifest2 = 11,    // region 0 only: a MANIFEST that grows moves from kManifest here, and back
   kCount = 16,
+};
+
+// The run ids of the regions of a database. At each open for writing, libpmemobj stores another one into the pool before it
+// recovers the pool.
+struct WriterRuns {
+  uint64_t ids[kMaxRegions] = {};
 };
 
 class RegionSet;
@@ -84,7 +92,9 @@ struct RegionSetOptions {
   EmulationOptions emulation;
   bool count_writes = false;                       // Persistence::CountWrites; not where the regions are read only
   std::function<void(std::string_view)> info_log;  // may be empty
-  std::string system_root;                         // prefix of /proc and /sys for devices and NUMA nodes, for tests
+  // May be empty. Called when a region has a new part, before anything is allocated in the part.
+  std::function<void()> on_growth;
+  std::string system_root;  // prefix of /proc and /sys for devices and NUMA nodes, for tests
   // May be empty. Called when all pools are mapped, and before the first store into the pools of a new database.
   std::function<void(RegionSet*)> on_mapped;
 };
@@ -109,6 +119,34 @@ class RegionSet {
   // reading only. The files are mapped privately: stores stay in this process and take DRAM. Files and directories do not
   // change, so read permission is enough. Allocations fail. Errors as of Open.
   static Status OpenReadOnly(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result);
+  // Opens the regions of a database that another process may have open to write, or open later. Takes no lock and changes no
+  // file, so read permission is enough. The mappings are shared and read only: a load sees each store of the writer, and a store
+  // ends this process. So all methods that store return ReadOnly. A load behind the mapped parts reads zeros (live_parts.h has
+  // the limits). For each region, address space for max_region_size is reserved, or for the capacity of its file system, as far
+  // as the process has it. Errors as of Open, except Busy; NotSupported also if a device refuses such a mapping. What PMDK's
+  // open or recovery would finish stays unfinished.
+  static Status OpenLive(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result);
+  bool is_live() const { return is_live_; }
+  // Of a live set: maps the parts that the regions have grown by; Holds and Contains then accept pointers into them. Costs a few
+  // loads if there are none. Readers may run meanwhile; one thread at a time calls this method. Corruption: a new part is missing
+  // or has a wrong size. NoSpace: a region has outgrown its address space. NotFound: as of CheckInPlace. After an error the other
+  // new parts are mapped, and a later call tries again. Other sets: OK.
+  Status MapNewParts();
+  // Of a live set: NotFound if the files of a region were removed, moved or replaced since they were mapped, for example by a
+  // restored backup. The old files stay mapped then. One system call for each region. Other sets: OK.
+  Status CheckInPlace() const;
+  // Returns the run ids at this moment.
+  WriterRuns ReadWriterRuns() const;
+  // Returns true if an open for writing has begun since `runs` were read. The run id changes before the open stores to the heap
+  // or to a structure of BraidDB, and region 0 is opened first. One load for each region. All loads of this thread before the
+  // call are ordered before the check. So a reader that gets false has read no store of an open that began after `runs`.
+  bool WriterChanged(const WriterRuns& runs) const {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // for the compiler; x86 keeps the order of loads
+    for (uint32_t i = 0; i < count_; ++i) {
+      if (LoadAcquire(RunId(i)) != runs.ids[i]) return true;
+    }
+    return false;
+  }
   // Returns true if one of the directories has files of a region, complete or not. Files that a crash in Create has left do not
   // count, since Create replaces them. A directory that cannot be read counts, so that Open reports the error.
   static bool Exists(const RegionSetOptions& options);
@@ -166,6 +204,9 @@ class RegionSet {
   // then check damage_seen().
   void NoteDamage() const { damage_seen_.store(true, std::memory_order_release); }
   bool damage_seen() const { return damage_seen_.load(std::memory_order_acquire); }
+  // Lets damage_seen() return false again. Of a live set: a pointer into a part that is not mapped yet, or words that the writer
+  // was changing, look like damage. Another thread's damage is forgotten, too: call this method while no other thread reads.
+  void ClearDamage() const { damage_seen_.store(false, std::memory_order_release); }
   // Returns the Corruption of a list with a damaged pointer.
   static Status DamagedList();
 
@@ -176,7 +217,9 @@ class RegionSet {
   static bool IsRemote(uint32_t remote_regions, uint32_t region) { return ((remote_regions >> (region % kMaxRegions)) & 1) != 0; }
   const RegionNodes& nodes() const { return nodes_; }
 
-  // Returns the metadata object in that slot, aligned to 64 bytes, and its size in *bytes; null if there is none.
+  // Returns the metadata object in that slot, aligned to 64 bytes, and its size in *bytes; null if there is none. Of a live set
+  // also null if the object lies in a part that is not mapped yet, or if the writer allocates or frees it at this moment.
+  // The writer may free the object afterwards, so its owner verifies what it reads.
   void* Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes = nullptr) const;
   // Allocates a zeroed metadata object, durably and failure-atomically. NoSpace: the region or the file system is full.
   // REQUIRES: the slot is empty.
@@ -207,12 +250,15 @@ class RegionSet {
   void FindNodes(const RegionSetOptions& options, bool is_new);
   uint32_t FindHomeRegion() const;
   uint32_t FindRemoteRegions(uint32_t home) const;
+  // The word of a mapped pool that has the run id.
+  const uint64_t* RunId(uint32_t region) const { return reinterpret_cast<const uint64_t*>(bases_[region] + kPoolRunIdOffset); }
 
   uint32_t count_ = 0;
   uint32_t list_mask_ = ~uint32_t{0};  // all ones: braided lists; 0: lists oblivious of regions
   uint8_t* bases_[kMaxRegions] = {};
   const std::atomic<uint64_t>* ends_[kMaxRegions] = {};  // mapped bytes of each region
   mutable std::atomic<bool> damage_seen_{false};
+  bool is_live_ = false;
   std::unique_ptr<Persistence> persistence_;
   RegionNodes nodes_;
   std::unique_ptr<Impl> impl_;
