@@ -25,6 +25,7 @@ struct Mapping {
 struct Guarded {
   std::mutex mutex;
   std::vector<int> descriptors;
+  std::vector<int> unshared_descriptors;
   std::vector<Mapping> mappings;
   std::vector<std::atomic<bool>*> marks;
 };
@@ -52,6 +53,8 @@ void InChild() {
   }
   if (null >= 0) close(null);
   All().descriptors.clear();
+  for (const int fd : All().unshared_descriptors) close(fd);
+  All().unshared_descriptors.clear();
   for (const Mapping& mapping : All().mappings) MapPrivately(mapping);
   All().mappings.clear();
   for (std::atomic<bool>* const mark : All().marks) mark->store(true, std::memory_order_relaxed);
@@ -74,6 +77,21 @@ int OpenGuarded(const char* path, int flags, unsigned mode) {
   const int fd = open(path, flags, mode);
   if (fd >= 0) All().descriptors.push_back(fd);
   return fd;
+}
+
+int OpenUnshared(const std::function<int()>& open) {
+  HandleForks();
+  const std::lock_guard lock(All().mutex);
+  All().unshared_descriptors.reserve(All().unshared_descriptors.size() + 1);
+  const int fd = open();
+  if (fd >= 0) All().unshared_descriptors.push_back(fd);
+  return fd;
+}
+
+void CloseUnshared(int fd) {
+  const std::lock_guard lock(All().mutex);
+  std::erase(All().unshared_descriptors, fd);
+  close(fd);
 }
 
 void GuardMapping(const std::string& file, void* memory, size_t bytes) {

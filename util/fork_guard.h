@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace braiddb {
@@ -25,6 +26,12 @@ namespace braiddb {
 int OpenGuarded(const char* path, int flags, unsigned mode = 0);
 // Unlocks the open file (flock), if it is locked, and closes the descriptor. In a child it only closes.
 void CloseGuarded(int fd);
+
+// Calls `open`, which returns a descriptor or -1. No fork happens between the call and the record of its descriptor. In children
+// the descriptor is closed after the fork, and its number may name another file. Only the process that opened the descriptor may
+// use it and must close it with CloseUnshared. util/unshared_descriptor.h checks that.
+int OpenUnshared(const std::function<int()>& open);
+void CloseUnshared(int fd);
 
 // In children the memory becomes a private mapping of the file at the fork, or unreadable if the file cannot be mapped. `memory`:
 // the mapping of `file` from its first byte on. UnguardMapping must be called before the memory is unmapped.
