@@ -315,7 +315,9 @@ const braiddb_snapshot_t* braiddb_create_snapshot(braiddb_t* db) {
   Status status;
   DoOrNote(&status, [&] {
     snapshot = std::make_unique<braiddb_snapshot_t>();
-    if (!db->snapshots_see_newest) snapshot->rep = db->db->GetSnapshot();
+    if (db->snapshots_see_newest) return;
+    snapshot->rep = db->db->GetSnapshot();
+    if (snapshot->rep == nullptr) snapshot.reset();  // a live reader has expired
   });
   return status.ok() ? snapshot.release() : nullptr;
 }

@@ -20,7 +20,7 @@ namespace braiddb {
 inline constexpr uint64_t kChargePortions = 64;
 
 inline void DBImpl::Announce(ThreadState* thread) {
-  thread->in_flight.Begin(next_sequence_.load(std::memory_order_relaxed), asymmetric_fences_);
+  thread->in_flight->Begin(next_sequence_->load(std::memory_order_relaxed), asymmetric_fences_);
 }
 
 // Appends in a segment of the slot's own. A refused write gives the segment back. After a failed persist the segment stays: its
@@ -79,17 +79,17 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   // ORDER: the announcement before the check; see open_segments.cc.
   if (__builtin_expect(!thread->writer.Owns(*slot), 0))
     return AppendElsewhere<kSingle>(options, thread, updates, count, slot, admission);
-  if (is_barrier) BeginBarrier(&thread->barrier);
+  if (is_barrier) BeginBarrier(thread->barrier);
   // Loaded before the number is drawn: the search for the memtable of the number follows successors only.
   Memtable* const active = active_.load(std::memory_order_seq_cst);
   if (kSingle && __builtin_expect(updates[0].family == 0, 1)) active->Prefetch(insertions[0].key_hash);
-  const uint64_t first = next_sequence_.fetch_add(count, std::memory_order_seq_cst);
+  const uint64_t first = next_sequence_->fetch_add(count, std::memory_order_seq_cst);
   Memtable* const memtable = MemtableFor(active, first);
-  if (is_barrier) thread->barrier.Set(first, asymmetric_fences_);
+  if (is_barrier) thread->barrier->Set(first, asymmetric_fences_);
   // acquire: pairs with EndBarrier. The count shows every barrier with a smaller position that is under way. Range deletions wait
   // here, before they take ranges_mutex_.
   const bool waits_early = !is_barrier || Admission::kHasRanges;
-  if (waits_early && __builtin_expect(barriers_.load(std::memory_order_seq_cst) != 0, 0)) WaitForTurn(thread, first);
+  if (waits_early && __builtin_expect(barriers_->load(std::memory_order_seq_cst) != 0, 0)) WaitForTurn(thread, first);
   if (!admission.Admits(first)) {
     EndAnnounced(thread, is_barrier);
     return Status::Aborted("overtaken");
@@ -194,7 +194,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   if (__builtin_expect(full, 0)) {
     TryRotateMemtable(memtable);
   }
-  if (!waits_early && barriers_.load(std::memory_order_seq_cst) != 0) WaitBarriers(first - 1);
+  if (!waits_early && barriers_->load(std::memory_order_seq_cst) != 0) WaitBarriers(first - 1);
   if (Admission::kIsUsers && __builtin_expect(thread->unpaced_entries != 0, 0)) PaceWrites(thread);
   return Status::OK();
 }

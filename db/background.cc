@@ -22,10 +22,12 @@ void DBImpl::InstallView(std::shared_ptr<ReadView> view) {
   l0_load_.Set(tables);
   // release: pairs with the acquire of readers; the view's tables and their links are complete.
   view_.store(current_view_.get(), std::memory_order_release);
+  PublishView();
   try {
-    epochs_.Retire([kept = old]() mutable { kept.reset(); });
-  } catch (const std::bad_alloc&) {
-    epochs_.Synchronize();  // no memory for the retirement: wait until no reader is in a guard, then free the view
+    epochs_.RetireShared([kept = old]() mutable { kept.reset(); });
+  } catch (const std::bad_alloc&) {  // no memory for the retirement: wait until no reader is in a guard, then free the view
+    live_readers_.ExpireAll();
+    epochs_.Synchronize();
   }
 }
 

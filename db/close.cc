@@ -17,6 +17,7 @@ DBImpl::~DBImpl() {
   (void)ignored;  // the error is in the log; a caller that needs it calls Close
   // If Close ran out of memory, the event thread still runs; its functions use members that are destroyed below.
   if (events_ != nullptr) events_->Stop();
+  EndServing();  // if Close ran out of memory before
   view_.store(nullptr);
   current_view_.reset();
   pending_flushes_.clear();
@@ -43,6 +44,7 @@ Status DBImpl::Close() try {
   if (fork_mark_.is_in_child()) return InChild();
   if (closed_) return close_status_;
   closed_ = true;
+  if (access_ == Access::kLive) return close_status_ = CloseLive();
   if (is_read_only()) return close_status_ = CloseReadOnly();
   close_status_ = Status::MemoryLimit({});  // the result if an allocation below fails
   EndFilterWrites();                        // later writes of filters would have to be replayed
@@ -75,6 +77,7 @@ Status DBImpl::Close() try {
   if (status.ok()) status = CheckpointAndClose(sealing);
   close_status_ = status;
   EndWrites();
+  EndServing();
   Log("close: " + status.ToString());
   if (events_ != nullptr) events_->Stop();
   return status;

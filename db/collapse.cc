@@ -64,7 +64,7 @@ Status DBImpl::CollapseFamily(const Family& family, std::vector<std::string>* ke
   Relocation relocation;
   const std::shared_ptr<const RangeTombstones> ranges = RangesOf(family);
   const RelocationJob job{regions_.get(), segments_.get(), std::move(families), &stopping_};
-  const VersionFilter snapshots(snapshots_.Copy());
+  const VersionFilter snapshots(CopySnapshots());
   Status status = CollapseKeys(job, family.id, *family.options.merge_operator, ranges.get(), snapshots, dram_.most_relocated,
                                keys, &relocation);
   counters_.flushed_lines.fetch_add(relocation.flushed_lines, std::memory_order_relaxed);

@@ -151,7 +151,7 @@ Status DBImpl::MergeTables(MergeTurn* turn) {
   Orders orders = std::move(turn->now.orders);
   const uint64_t merge_id = turn->now.id;
   const auto start = std::chrono::steady_clock::now();
-  const VersionFilter filter(snapshots_.Copy());
+  const VersionFilter filter(CopySnapshots());
   std::vector<const PmTable*> inputs;
   for (const auto& table : tables) inputs.push_back(table.get());
   MergeStats stats;
@@ -277,7 +277,7 @@ Status DBImpl::SweepFamily(Family* family, const KeyRanges& keys, bool asks) try
   if (MergeIsUnfinished()) return Status::Aborted("a merge has to be resumed before a sweep");
   uint64_t newest_range = 0;
   const std::shared_ptr<const RangeTombstones> ranges = RangesForSweep(*family, &newest_range);
-  const VersionFilter filter(snapshots_.Copy(), ranges.get(), newest_range);
+  const VersionFilter filter(CopySnapshots(), ranges.get(), newest_range);
   uint64_t merge_id = 0;
   {
     std::lock_guard lock(manifest_mutex_);

@@ -38,7 +38,7 @@ bool DBImpl::CompactionWanted() const {
   const uint32_t tables = l0_load_.most();  // of the family that has the most tables
   if (tables > 0 && SpaceIsShort()) return true;
   // Otherwise the tombstones would keep their memory.
-  if (tables > 0 && RangesAreMany() && snapshots_.Oldest() == UINT64_MAX) return true;
+  if (tables > 0 && RangesAreMany() && OldestSnapshot() == UINT64_MAX) return true;
   // If regions have a size limit, tables that wait may take most of a full region. Writers would then wait for one merge of all
   // tables.
   const bool may_be_full = options_.max_region_size != 0 && SpaceTaken() / regions_->count() > options_.max_region_size / 2;

@@ -34,6 +34,9 @@
 #include "db/event_queue.h"
 #include "db/family.h"
 #include "db/l0_load.h"
+#include "db/live_board.h"
+#include "db/live_reader.h"
+#include "db/live_readers.h"
 #include "db/merge_context.h"
 #include "db/relocation_progress.h"
 #include "db/snapshot_list.h"
@@ -51,6 +54,7 @@
 #include "util/epoch.h"
 #include "util/file.h"
 #include "util/fork_guard.h"
+#include "util/local_server.h"
 #include "util/logger.h"
 #include "util/per_thread.h"
 #include "util/perf.h"
@@ -58,6 +62,9 @@
 namespace braiddb {
 
 class NewDatabase;
+struct LiveFamily;
+struct LiveMemtable;
+struct LiveView;
 class RangeUpdate;
 struct MetricFigures;
 struct ReplayResult;
@@ -68,6 +75,7 @@ class DBImpl final : public DB {
     kWrite,
     kRead,
     kReadMerely,  // as kRead, but an open that would have to replay the log is an error
+    kLive,        // another process has the database open for writing; see live_read.cc
   };
   static constexpr uint64_t kLeastMemtableSize = 16 << 10;
 
@@ -158,6 +166,49 @@ class DBImpl final : public DB {
   void StartReading();
   void PrepareReads();
   Status CloseReadOnly();
+
+  // ---- live_serve.cc
+  class LiveService;
+  void InitThread(uint32_t index, ThreadState* thread);
+  void BeginServing();
+  void EndServing();
+  bool AnswerReader(const LocalServer::Peer& peer, uint64_t layout);
+  bool ListReaders(const LocalServer::Peer& peer);
+  bool ChooseForReader(const LocalServer::Peer& peer, uint32_t element);
+  bool ShareMemory();
+  void PublishBlock(std::atomic<uint64_t>* place, const std::vector<uint64_t>& words);
+  void PublishView() noexcept;
+  void PublishRanges() noexcept;
+  void TellReaders() noexcept;
+  void GiveUpReaders() noexcept;
+  // The sequence numbers of all snapshots, also those of readers in other processes. If a number is missing, it is at least as
+  // large as every number that was drawn before the call.
+  std::vector<uint64_t> CopySnapshots() const;
+  // The smallest of them; UINT64_MAX if there is none.
+  uint64_t OldestSnapshot() const;
+
+  // ---- live_read.cc
+  friend class LiveDB;
+  friend class LiveIterator;
+  Status AttachToOwner(const std::vector<ColumnFamilyDescriptor>& families);
+  Status TakeFamilies(const LiveView& view, const std::vector<ColumnFamilyDescriptor>& descriptors);
+  Status AttachLevel(Family* family);
+  void StartFollowing();
+  Status CloseLive();
+  Status LoadView(uint64_t offset, LiveView* view) const;
+  Status CheckLive() const;
+  // Makes this process see all that the owner has published. A few loads if that is nothing new. REQUIRES: no epoch guard is
+  // held.
+  Status FollowOwner();
+  Status FollowChanges();
+  Family* FollowFamily(const LiveFamily& from);
+  std::shared_ptr<Memtable> AttachForeign(const LiveMemtable& from);
+  Status InstallForeignView(uint64_t offset, uint64_t epoch);
+  Status InstallForeignRanges(uint64_t offset);
+  // Throws LiveFailure.
+  uint64_t RegisterLiveSnapshot();
+  // Whether no newer view exists; a live reader follows the owner first.
+  bool IsNewestView(const ReadView& view);
 
   // ---- place.cc
   Status JudgePlace(bool* exists);
@@ -295,7 +346,7 @@ class DBImpl final : public DB {
   void Announce(ThreadState* thread);
   void FenceAnnouncements() const;
   // The largest sequence number that was drawn: by a write, by a rotation, or by a write that was refused.
-  uint64_t LastDrawn() const { return next_sequence_.load(std::memory_order_acquire) - 1; }
+  uint64_t LastDrawn() const { return next_sequence_->load(std::memory_order_acquire) - 1; }
 
   // ---- open_segments.cc
   // The threads whose open segments may be taken.
@@ -327,8 +378,8 @@ class DBImpl final : public DB {
   void EndBarrier(AnnouncedNumber* barrier);
   // Ends the announcement of the thread's write: the write is visible, or was refused.
   [[gnu::always_inline]] void EndAnnounced(ThreadState* thread, bool is_barrier) {
-    thread->in_flight.End(asymmetric_fences_);
-    if (is_barrier) EndBarrier(&thread->barrier);
+    thread->in_flight->End(asymmetric_fences_);
+    if (is_barrier) EndBarrier(thread->barrier);
   }
   // Returns when the barriers with positions <= `sequence` are complete. REQUIRES: that number has been drawn, and this thread
   // has announced no smaller one.
@@ -337,7 +388,7 @@ class DBImpl final : public DB {
   void WaitForTurn(ThreadState* thread, uint64_t first) const;
   // For a version that a read of the newest state returns: if it belongs to a batch, waits until the whole batch is visible.
   [[gnu::always_inline]] void WaitWhole(const LogEntry& entry) const {
-    if (entry.is_batch_member() && barriers_.load(std::memory_order_seq_cst) != 0) WaitWholeLonger(entry.sequence());
+    if (entry.is_batch_member() && barriers_->load(std::memory_order_seq_cst) != 0) WaitWholeLonger(entry.sequence());
   }
   void WaitWholeLonger(uint64_t sequence) const;
   // Chooses a number, and returns when all writes up to this number are visible. All writes that were acknowledged or read before
@@ -350,7 +401,8 @@ class DBImpl final : public DB {
 
   // ---- rotate.cc
   // An arena for a memtable of about this number of entries.
-  static std::unique_ptr<Arena> CreateArena(uint64_t entries);
+  // `heap`: null for private memory.
+  static std::unique_ptr<Arena> CreateArena(uint64_t entries, SharedHeap* heap);
   // An estimate of the number of entries of the next memtable. `before`: its predecessor; null if there is none.
   uint64_t ExpectedEntries(const Memtable* before) const;
   std::shared_ptr<Memtable> NewMemtable(const Memtable* before);
@@ -912,19 +964,38 @@ class DBImpl final : public DB {
   std::unique_ptr<LookupCache> lookup_cache_;      // may be null
   LookupCache* local_cache_ = nullptr;  // lookup_cache_ if there is only one region and no injected read latency; else null
   const bool asymmetric_fences_ = HasAsymmetricFences();
+  // The numbers that readers in other processes need. The board outlives all structures that announce or draw numbers.
+  const LiveBoardMemory board_memory_;
+  LiveBoard* const board_ = board_memory_.get();
+  // LiveBoard::next_sequence and LiveBoard::barriers of this database. A live reader has pointers to those of the owner, and does
+  // not store to them.
+  std::atomic<uint64_t>* next_sequence_ = &board_->next_sequence;
+  std::atomic<uint64_t>* barriers_ = &board_->barriers;
+  mutable LiveReaders live_readers_{board_};
+  // The memory of structures that readers in other processes use. It outlives them.
+  std::unique_ptr<SharedHeap> owned_heap_;
+  std::atomic<SharedHeap*> live_heap_{nullptr};  // stored once, when the first reader has come
+  std::unique_ptr<LocalServer::Handler> live_service_;
+  std::unique_ptr<LocalServer> live_server_;
+  std::atomic<bool> ranges_are_published_{false};
+  std::atomic<LocalServer*> telling_server_{nullptr};  // live_server_, once it is known to other threads
+  // Only with Access::kLive. It outlives the views, which hold epochs of the owner.
+  std::unique_ptr<LiveReader> live_reader_;
+  WriterRuns writer_runs_;
+  MemtableKind foreign_memtable_kind_ = MemtableKind::kHash;  // follow_mutex_
+  std::mutex follow_mutex_;
+  uint64_t followed_view_ = 0;    // offset of the block that current_view_ is a copy of; follow_mutex_
+  uint64_t followed_ranges_ = 0;  // the same for range tombstones; follow_mutex_
+  std::atomic<uint64_t> followed_version_{0};
+  std::atomic<uint64_t> followed_growths_{0};
   mutable EpochManager epochs_;
   std::shared_ptr<MergeJournal> journal_;  // null: no family needs it
-  mutable PerThread<ThreadState> threads_;
-  std::mutex spare_barrier_mutex_;  // for threads without a ThreadState
-  AnnouncedNumber spare_barrier_;   // shared by these threads, one at a time
+  mutable PerThread<ThreadState> threads_{[this](uint32_t index, ThreadState* thread) { InitThread(index, thread); }};
+  std::mutex spare_barrier_mutex_;  // for LiveBoard::spare_barrier, which threads without a ThreadState share
   uint64_t last_update_at_open_ = 0;
   SnapshotList snapshots_;
   SharedWritePace pace_;
 
-  // Writers and rotations draw sequence numbers from next_sequence_.
-  alignas(128) std::atomic<uint64_t> next_sequence_{1};
-  // The number of barriers under way; in the cache line that each write has just drawn from. See visibility.cc.
-  std::atomic<uint64_t> barriers_{0};
   alignas(128) mutable std::atomic<uint64_t> published_below_{0};  // every write with a smaller number is visible
   alignas(128) std::atomic<Memtable*> active_{nullptr};
   std::atomic<const ReadView*> view_{nullptr};

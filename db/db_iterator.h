@@ -39,6 +39,8 @@ class DBIterator final : public Iterator {
   // SeekToLast the upper bound; without a bound, the prefix is that of the key they find. The first key with another prefix ends
   // a movement, even if that key is deleted. `extractor`: null for no limit. REQUIRES: the iterator has not moved yet.
   void StayInPrefix(std::shared_ptr<const SliceTransform> extractor);
+  // The sequence number of the snapshot that the iterator shows, which it has registered.
+  uint64_t snapshot() const { return sequence_; }
   // Of the current entry. REQUIRES: Valid.
   uint64_t sequence() const { return current_->sequence(); }
 

@@ -100,7 +100,7 @@ bool DBImpl::ContinueResize(bool waits) try {
     }
     // A writer that looks up its bucket after this point has announced a larger number. A reader that does so has entered its
     // epoch later.
-    const uint64_t last_announced = next_sequence_.load(std::memory_order_seq_cst);
+    const uint64_t last_announced = next_sequence_->load(std::memory_order_seq_cst);
     FenceAnnouncements();
     WaitWriters(last_announced);
     old_table_.store(OldTable::kMoved, std::memory_order_relaxed);

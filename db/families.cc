@@ -43,7 +43,12 @@ Status ReservedName(const std::string& name) {
 
 Family* DBImpl::FamilyOf(const ColumnFamilyHandle* handle, Status* status) const {
   const auto* const known = static_cast<const FamilyHandle*>(handle);
-  if (__builtin_expect(known != nullptr && known->db() == this, 1)) return known->family();
+  if (__builtin_expect(known != nullptr && known->db() == this, 1)) {
+    Family* const family = known->family();
+    if (__builtin_expect(live_reader_ == nullptr || !family->is_gone.load(std::memory_order_acquire), 1)) return family;
+    *status = Status::InvalidArgument("column family '" + family->name + "' was dropped by the process that writes the database");
+    return nullptr;
+  }
   *status = Status::InvalidArgument(handle == nullptr ? "the column family handle is null"
                                                       : "the column family handle belongs to another database");
   return nullptr;

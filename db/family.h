@@ -16,6 +16,7 @@
 #include "index/key_order.h"
 #include "index/level_kind.h"
 #include "index/level_place.h"
+#include "index/ordered_level.h"
 #include "index/range_tombstones.h"
 
 namespace braiddb {
@@ -63,6 +64,8 @@ struct Family {
   // Read under compaction_mutex_; changed under compaction_mutex_ and view_mutex_. Readers use the level of their view. Null
   // after the family was purged.
   std::shared_ptr<LastLevel> last_level;
+  // Instead of last_level, if another process has the database open for writing.
+  std::shared_ptr<const OrderedLevel> attached_level;
   std::atomic<uint64_t> l1_entries{0};  // estimate
   // For a family with listed tables: every live entry with a smaller number is in the last level. 0: not known yet.
   // manifest_mutex_

@@ -41,7 +41,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
     }
   };
   const Undo undo{family};
-  WaitWriters(next_sequence_.load(std::memory_order_seq_cst));
+  WaitWriters(next_sequence_->load(std::memory_order_seq_cst));
   uint64_t last_id = 0;
   status = FlushWritten(&last_id);
   if (status.ok()) {

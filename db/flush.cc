@@ -198,7 +198,7 @@ void DBImpl::WaitIdle(std::unique_lock<std::mutex>* lock, const std::function<bo
 void DBImpl::PrepareArena(const Memtable& like) {
   if (stopping_.load(std::memory_order_acquire) || !arenas_.empty()) return;
   const uint64_t entries = ExpectedEntries(&like);
-  std::unique_ptr<Arena> arena = CreateArena(entries);
+  std::unique_ptr<Arena> arena = CreateArena(entries, live_heap_.load(std::memory_order_acquire));
   if (arena == nullptr) return;  // the writer that rotates tries again
   arena->Populate(std::min(like.DramBytes(), KeptArenaBytes()));
   arenas_.Keep(std::move(arena), KeptArenas());
@@ -210,7 +210,7 @@ bool DBImpl::FlushOne(const PendingFlush& pending, WriterPressure::Flush* took) 
   const uint64_t begin_ns = perf::NowNs();
   FenceAnnouncements();
   if (!BRAIDDB_MUTANT("flush-before-writers-left")) WaitWriters(pending.last_announced);
-  const VersionFilter filter(snapshots_.Copy());
+  const VersionFilter filter(CopySnapshots());
   // If a merge of the table is to follow, the merge adds its keys to the filter. The flush does not: writers may wait for the
   // flush, and keys that are overwritten until the merge need no room in the filter.
   const bool adds_keys = !changing_.MergesByItself();
@@ -230,6 +230,7 @@ bool DBImpl::FlushOne(const PendingFlush& pending, WriterPressure::Flush* took) 
   const Memtable& set = *pending.memtable;
   uint64_t tables = 1;
   set.ForEachSibling([&tables](uint32_t, const Memtable*) { ++tables; });
+  l0_index_->Share(live_heap_.load(std::memory_order_acquire));
   l0_index_->BeginFlush(set.entry_count.load(std::memory_order_relaxed), tables);
   set.ForEachSibling([&](uint32_t id, Memtable*) {
     const Family& family = *FindFamily(id);
@@ -376,7 +377,7 @@ Status DBImpl::ListTables(ManifestState* state, std::vector<std::shared_ptr<PmTa
       if (!status.ok()) return status;
     }
     if (!BRAIDDB_MUTANT("boundary-stays")) longer.log_boundary = (*tables)[begin]->boundary();
-    if (BRAIDDB_MUTANT("boundary-too-far")) longer.log_boundary = next_sequence_.load();
+    if (BRAIDDB_MUTANT("boundary-too-far")) longer.log_boundary = next_sequence_->load();
     *state = std::move(longer);
     listed = end;
   }
@@ -471,7 +472,8 @@ Status DBImpl::FlushMemtables(uint64_t* last_id) {
   const Memtable* active = nullptr;
   {
     std::lock_guard lock(view_mutex_);
-    if (next_sequence_.load(std::memory_order_seq_cst) > active_first_sequence_) active = active_.load(std::memory_order_relaxed);
+    if (next_sequence_->load(std::memory_order_seq_cst) > active_first_sequence_)
+      active = active_.load(std::memory_order_relaxed);
   }
   if (active != nullptr) {
     Status status = RotateMemtable(active);

@@ -31,7 +31,7 @@ struct State {
   const ReadView& view;
   const FamilyView& levels;
   const RegionSet& regions;
-  SegmentAllocator& segments;
+  SegmentAllocator* segments;  // null in a live reader
 
   uint64_t EntriesInImmutables() const {
     uint64_t sum = 0;
@@ -60,12 +60,12 @@ struct State {
   }
   uint64_t Usage(uint64_t SegmentAllocator::Usage::*field) const {
     uint64_t sum = 0;
-    for (uint32_t region = 0; region < regions.count(); ++region) sum += segments.GetUsage(region).*field;
+    for (uint32_t region = 0; region < regions.count(); ++region) sum += segments->GetUsage(region).*field;
     return sum;
   }
   uint64_t LiveLogBytes() const {
     uint64_t sum = 0;
-    segments.ForEachLog([&sum](Segment* segment) {
+    segments->ForEachLog([&sum](Segment* segment) {
       const uint64_t used = segment->state() == SegmentState::kSealed ? segment->sealed_bytes() : segment->used_bytes.load();
       sum += used - std::min(used, segment->dead_bytes.load());
     });
@@ -73,7 +73,7 @@ struct State {
   }
   uint64_t IndexSegmentBytes() const {
     uint64_t sum = 0;
-    segments.ForEachIndex([&sum](Segment* segment) { sum += segment->capacity(); });
+    segments->ForEachIndex([&sum](Segment* segment) { sum += segment->capacity(); });
     return sum;
   }
 };
@@ -151,6 +151,7 @@ bool DBImpl::IntProperty(const Family& family, std::string_view property, uint64
          return oldest == UINT64_MAX ? uint64_t{0} : oldest;
        }},
       {"num-snapshots", [](DBImpl& db, const State&) -> uint64_t { return db.snapshots_.size(); }},
+      {"num-live-readers", [](DBImpl& db, const State&) -> uint64_t { return db.live_readers_.List().size(); }},
       {"last-sequence-number", [](DBImpl& db, const State&) { return db.GetLatestSequenceNumber(); }},
       {"background-errors", [](DBImpl& db, const State&) -> uint64_t { return db.write_failed_ && !db.is_read_only() ? 1 : 0; }},
       {"is-write-stopped", [](DBImpl& db, const State&) -> uint64_t { return db.write_failed_ && !db.is_read_only() ? 1 : 0; }},
@@ -164,7 +165,7 @@ bool DBImpl::IntProperty(const Family& family, std::string_view property, uint64
     std::lock_guard lock(view_mutex_);
     view = current_view_;
   }
-  *value = row->compute(*this, {family, *view, *view->Of(family.id), *regions_, *segments_});
+  *value = row->compute(*this, {family, *view, *view->Of(family.id), *regions_, segments_.get()});
   return true;
 }
 

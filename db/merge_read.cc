@@ -147,7 +147,7 @@ Status DBImpl::ReadMerged(const Family& family, const SearchKey& target, uint64_
     CollectOperands(pinned.view(), family, target, hash, verify, &merge);
     if (__builtin_expect(regions_->damage_seen(), 0)) return RegionSet::DamagedList();
     // The marks that were met belong to merges that this view knows, if it is still the current view. [CC-50]
-    if (!merge.Settle() && view_.load(std::memory_order_acquire) != &pinned.view()) continue;
+    if (!merge.Settle() && !IsNewestView(pinned.view())) continue;
     for (size_t i = 0; verify && i < merge.versions().size(); ++i) {
       if (Status status = VerifyEntry(merge.versions()[i]); !status.ok()) return status;
     }

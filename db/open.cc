@@ -6,6 +6,7 @@
 #include "check/check_files.h"
 #include "db/db_impl.h"
 #include "db/hidden_family.h"
+#include "db/live_db.h"
 #include "db/new_database.h"
 #include "db/no_memory.h"
 #include "db/options_file.h"
@@ -127,7 +128,9 @@ DBImpl::DBImpl(const Options& options, const std::string& path, Access access)
       default_family_(0, 0, kDefaultColumnFamilyName, ColumnFamilyOptions(options)),
       default_handle_(MakeHandle(kDefaultColumnFamilyName)),
       by_id_(std::make_unique<std::atomic<Family*>[]>(kMaxFamilies)),
-      cache_share_(options.lookup_cache_limit) {
+      cache_share_(options.lookup_cache_limit),
+      board_memory_(access == Access::kWrite) {
+  board_->next_sequence.store(1, std::memory_order_relaxed);
   by_id_[0].store(&default_family_, std::memory_order_relaxed);
 }
 
@@ -155,6 +158,15 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
     return why;
   };
   const bool writes = !impl->is_read_only();
+  if (access == Access::kLive) {
+    status = impl->AttachToOwner(families);
+    if (!status.ok()) return refuse(status);
+    impl->StartFollowing();
+    for (size_t i = 0; handles != nullptr && i < families.size(); ++i)
+      handles->push_back(impl->MakeUsersHandle(families[i].name));
+    *db = std::make_unique<LiveDB>(std::move(impl));
+    return Status::OK();
+  }
   status = writes ? impl->OpenFiles(families) : impl->FindFiles(families);
   if (status.ok()) status = impl->OpenStructures();
   const bool is_found = status.ok();
@@ -243,6 +255,7 @@ RegionSetOptions DBImpl::MakeRegionOptions() const {
   result.emulation = options_.emulation;
   result.count_writes = options_.count_pm_writes;
   result.on_mapped = test::NotifyPoolsMapped;
+  result.on_growth = [this] { board_->growths.fetch_add(1, std::memory_order_seq_cst); };
   result.info_log = [this](std::string_view line) {
     if (logger_) logger_->Log(line);
   };
@@ -309,6 +322,8 @@ void DBImpl::StartBackground() {
   CreateLookupCache();
   l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), options_.memtable_max_entries);
   if (is_read_only()) return StartReading();
+  live_readers_.SetReminder([this] { TellReaders(); });
+  epochs_.Share(&board_->epoch, &live_readers_);
   segments_->SetReaderCheck(
       [holds = std::make_shared<ReaderHolds>(path_)](uint64_t bytes_in_use) { return holds->Any(bytes_in_use); });
   if (!options_.listeners.empty() || options_.info_log) events_ = std::make_unique<EventQueue>(options_.listeners);
@@ -325,6 +340,7 @@ void DBImpl::StartBackground() {
     throw;
   }
   closed_ = false;
+  BeginServing();
 }
 
 }  // namespace braiddb

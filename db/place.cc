@@ -275,9 +275,17 @@ Status FindPlace(const RegionSetOptions& options, DatabaseState* state, Database
   return place->Write(options.database_path, DatabaseState::kWhole);
 }
 
+// Removes the socket of a process that was killed. A file of another kind is not the database's.
+void RemoveSocket(const std::string& path) {
+  const std::string name = path + "/" + kLiveSocket;
+  std::error_code ignored;
+  if (std::filesystem::is_socket(std::filesystem::symlink_status(name, ignored))) (void)unlink(name.c_str());
+}
+
 // Removes LOCK, which this call holds, and then the directory. The directory stays if it has files of others, if `path` is a
 // symbolic link to it, or if the system keeps it: it is a mount point, the path ends like "/a/.", its parent cannot be written.
 Status RemoveLastFiles(const std::string& path) {
+  RemoveSocket(path);
   Status status = RemoveFile(path + "/LOCK");
   BRAIDDB_SYNC_POINT("DB::Destroy:Unlocked");
   std::error_code ignored;

@@ -140,12 +140,12 @@ void DBImpl::WaitForRanges(ThreadState* thread) {
            bytes - std::min(bytes, held_bytes()) > dram_.ranges;
   };
   for (uint64_t waited = 0; is_over();) {
-    if (waited >= (snapshots_.Oldest() == UINT64_MAX ? kMaxWaitNs : kMaxWaitNsWithSnapshot)) break;
+    if (waited >= (OldestSnapshot() == UINT64_MAX ? kMaxWaitNs : kMaxWaitNsWithSnapshot)) break;
     BRAIDDB_SYNC_POINT("DBImpl::WaitForRanges");
     const Memtable* active = nullptr;
     {
       std::lock_guard lock(view_mutex_);
-      const bool is_written = next_sequence_.load(std::memory_order_seq_cst) > active_first_sequence_;
+      const bool is_written = next_sequence_->load(std::memory_order_seq_cst) > active_first_sequence_;
       const bool is_first = immutable_count_.load(std::memory_order_acquire) == 0 && l0_load_.oldest_id() == UINT64_MAX;
       if (is_written && is_first) active = active_.load(std::memory_order_relaxed);
     }
@@ -162,6 +162,7 @@ void DBImpl::InstallRanges(Family* family, std::shared_ptr<const RangeTombstones
   family->current_ranges.swap(*ranges);
   family->ranges.store(family->current_ranges.get(), std::memory_order_release);
   family->looks_closer.store(family->has_filter || family->current_ranges != nullptr, std::memory_order_release);
+  PublishRanges();
 }
 
 void DBImpl::RetireRanges(std::shared_ptr<const RangeTombstones> ranges) {

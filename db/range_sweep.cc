@@ -89,7 +89,7 @@ bool DBImpl::BeginRangeRound(bool sweeps) {
       std::lock_guard lock(view_mutex_);
       first_in_memtable = active_first_sequence_;
     }
-    const uint64_t oldest = is_gone ? UINT64_MAX : snapshots_.Oldest();
+    const uint64_t oldest = is_gone ? UINT64_MAX : OldestSnapshot();
     RangeRound round{family, {}, {}, 0, {}};
     ranges->ForEach([&](const RangeTombstones::Tombstone& tombstone) {
       const bool is_merged = tombstone->sequence < boundary || BRAIDDB_MUTANT("range-boundary-ignored");

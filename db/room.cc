@@ -33,7 +33,7 @@ int64_t NowMs() {
 
 }  // namespace
 
-uint64_t DBImpl::RoomState() const { return segments_->recycled_count() + next_sequence_.load(std::memory_order_relaxed); }
+uint64_t DBImpl::RoomState() const { return segments_->recycled_count() + next_sequence_->load(std::memory_order_relaxed); }
 
 Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot) {
   const int64_t begin = NowMs();
@@ -137,7 +137,8 @@ bool DBImpl::FlushForRoom() {
   const Memtable* active = nullptr;
   {
     std::lock_guard lock(view_mutex_);
-    if (next_sequence_.load(std::memory_order_seq_cst) > active_first_sequence_) active = active_.load(std::memory_order_relaxed);
+    if (next_sequence_->load(std::memory_order_seq_cst) > active_first_sequence_)
+      active = active_.load(std::memory_order_relaxed);
   }
   return active != nullptr && RotateMemtable(active).ok();
 }

@@ -58,9 +58,9 @@ bool DBImpl::Charge(ThreadState* thread, Memtable* memtable) {
   return charged >= changing_.memtable_size.load(std::memory_order_relaxed) || counted >= options_.memtable_max_entries;
 }
 
-std::unique_ptr<Arena> DBImpl::CreateArena(uint64_t entries) {
+std::unique_ptr<Arena> DBImpl::CreateArena(uint64_t entries, SharedHeap* heap) {
   const uint64_t bytes = FirstArenaBytes(entries);
-  return Arena::Create(bytes >= kHugePageArenaBytes, bytes);
+  return Arena::Create(bytes >= kHugePageArenaBytes, bytes, heap);
 }
 
 uint64_t DBImpl::ExpectedEntries(const Memtable* before) const {
@@ -72,8 +72,10 @@ uint64_t DBImpl::ExpectedEntries(const Memtable* before) const {
 
 std::shared_ptr<Memtable> DBImpl::NewMemtable(const Memtable* before) {
   const uint64_t entries = ExpectedEntries(before);
+  SharedHeap* const heap = live_heap_.load(std::memory_order_acquire);
   std::unique_ptr<Arena> arena = arenas_.Take(FirstArenaBytes(entries));
-  if (arena == nullptr) arena = CreateArena(entries);
+  while (arena != nullptr && arena->heap() != heap) arena = arenas_.Take(FirstArenaBytes(entries));
+  if (arena == nullptr) arena = CreateArena(entries, heap);
   if (arena == nullptr) return nullptr;
   std::unique_ptr<Memtable> memtable = MakeMemtable(next_memtable_id_, default_family_.order, std::move(arena), entries);
   if (memtable == nullptr) return nullptr;
@@ -82,6 +84,7 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable(const Memtable* before) {
     std::unique_ptr<Arena> back = dying->TakeArena();
     delete dying;
     if (back->first_bytes() < kMinKeptArenaBytes) return;
+    if (back->heap() != nullptr && back->heap()->is_frozen()) return;  // readers of other processes use it
     back->Reset(KeptArenaBytes());
     arenas_.Keep(std::move(back), KeptArenas());
   });
@@ -106,11 +109,12 @@ Status DBImpl::ChooseMemtable(ThreadState* thread, Memtable* set, uint32_t famil
   *nodes = &thread->family_nodes[family];
   *memtable = set->Of(family);
   if (*memtable == nullptr) {
-    std::unique_ptr<Arena> arena = CreateArena(kInitialEntries);
+    std::unique_ptr<Arena> arena = CreateArena(kInitialEntries, set->arena()->heap());
     std::unique_ptr<Memtable> fresh;
     if (arena != nullptr) fresh = MakeMemtable(set->id(), known->order, std::move(arena), kInitialEntries);
     if (fresh == nullptr) return Status::MemoryLimit("no address space for a memtable");
     *memtable = set->Adopt(family, std::move(fresh));
+    if (*memtable == nullptr) return Status::MemoryLimit("no address space for a memtable");
   }
   (*memtable)->entry_count.fetch_add(1, std::memory_order_relaxed);
   return Status::OK();
@@ -139,13 +143,13 @@ Status DBImpl::RotateMemtable(const Memtable* expected) {
     pending_flushes_.reserve(pending_flushes_.size() + 1);
     InstallView(view);  // no step after this one fails
     old->successor.store(fresh.get(), std::memory_order_seq_cst);
-    const uint64_t boundary = next_sequence_.fetch_add(1, std::memory_order_seq_cst);
+    const uint64_t boundary = next_sequence_->fetch_add(1, std::memory_order_seq_cst);
     old->boundary.store(boundary, std::memory_order_release);
     active_.store(fresh.get(), std::memory_order_seq_cst);
     active_first_sequence_ = boundary + 1;
     // Writers that still use `old`, or may still dereference it on their way to the successor, have announced this number or a
     // smaller one.
-    const uint64_t last_announced = next_sequence_.load(std::memory_order_seq_cst);
+    const uint64_t last_announced = next_sequence_->load(std::memory_order_seq_cst);
     last_rotated_id_ = full->id();
     pending_flushes_.push_back({std::move(full), last_announced});
     PostMemTableSealed(last_rotated_id_);  // before the flush can begin

@@ -36,7 +36,8 @@ void DBImpl::BeginScanMerge(std::chrono::steady_clock::duration last_merge) {
   const Memtable* active = nullptr;
   {
     std::lock_guard lock(view_mutex_);
-    if (next_sequence_.load(std::memory_order_seq_cst) > active_first_sequence_) active = active_.load(std::memory_order_relaxed);
+    if (next_sequence_->load(std::memory_order_seq_cst) > active_first_sequence_)
+      active = active_.load(std::memory_order_relaxed);
   }
   // Without memory for another memtable the tables that are there are merged.
   if (active != nullptr) (void)RotateMemtable(active);

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <iterator>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "braiddb/db.h"
@@ -29,6 +31,12 @@ class SnapshotImpl final : public Snapshot {
 // Thread safety: all methods may be called concurrently.
 class SnapshotList {
  public:
+  // From now on calls `add` for a number that is registered by RegisterAgain and was not in use, and `drop` for a number that is
+  // not in use any more, under the lock of the list. A number that Register chooses is not passed to `add`. `add` may throw.
+  void SetMirror(std::function<void(uint64_t)> add, std::function<void(uint64_t)> drop) {
+    add_ = std::move(add);
+    drop_ = std::move(drop);
+  }
   // Registers the sequence number that `choose` returns. The number is chosen and registered under one lock. So if a number is
   // missing in a copy of the list, it is at least as large as every number that was drawn before the copy.
   // REQUIRES: `choose` never returns less than it did before.
@@ -49,6 +57,7 @@ class SnapshotList {
   void RegisterAgain(uint64_t sequence) {
     std::lock_guard lock(mutex_);
     auto it = Find(sequence);
+    if (add_ != nullptr && (it == numbers_.end() || it->sequence != sequence || it->count == 0)) add_(sequence);
     if (it == numbers_.end() || it->sequence != sequence) it = numbers_.insert(it, {sequence, 0, 0});
     if (it->count++ == 0) {
       it->registered = CoarseSeconds();
@@ -62,6 +71,7 @@ class SnapshotList {
     BRAIDDB_CHECK(it != numbers_.end() && it->sequence == sequence && it->count != 0);
     --size_;
     if (--it->count == 0) {
+      if (drop_ != nullptr) drop_(sequence);
       --used_;
       RemoveUnused();
     }
@@ -124,6 +134,7 @@ class SnapshotList {
   std::deque<Number> numbers_;  // ascending
   size_t used_ = 0;             // numbers that are in use
   size_t size_ = 0;             // the sum of counts
+  std::function<void(uint64_t)> add_, drop_;
 };
 
 // Unregisters the number in its destructor, if Leave was not called. `list` null: does nothing.

@@ -18,9 +18,9 @@ namespace braiddb {
 
 struct ThreadState {
   // While a write is under way: a number not larger than its first sequence number. See DBImpl::WaitPublished.
-  AnnouncedNumber in_flight;
+  AnnouncedNumber* in_flight = nullptr;  // in the LiveBoard
   // While an operation on several keys is under way: a number not larger than its position. See db/visibility.cc.
-  AnnouncedNumber barrier;
+  AnnouncedNumber* barrier = nullptr;  // in the LiveBoard
   // The last sequence number of this thread's writes that GetUpdatesSince shows.
   std::atomic<uint64_t> last_update{0};
   // The end of the open segment at the last search for idle threads. See DBImpl::IsIdle.

@@ -50,11 +50,11 @@ void DBImpl::ForEachLiving(const Visit& visit) const {
 
 void DBImpl::WaitWriters(uint64_t sequence) const {
   // Pairs with the announcement in AppendAndPublish.
-  ForEachLiving([&](const ThreadState& thread) { thread.in_flight.WaitAbove(sequence, asymmetric_fences_); });
+  ForEachLiving([&](const ThreadState& thread) { thread.in_flight->WaitAbove(sequence, asymmetric_fences_); });
 }
 
 void DBImpl::WaitPublished(uint64_t sequence) const {
-  BRAIDDB_DCHECK(sequence < next_sequence_.load());
+  BRAIDDB_DCHECK(sequence < next_sequence_->load());
   if (sequence < published_below_.load(std::memory_order_acquire)) return;
   WaitWriters(sequence);
   uint64_t known = published_below_.load(std::memory_order_relaxed);
@@ -67,38 +67,40 @@ void DBImpl::WaitPublished(uint64_t sequence) const {
 // The announced number is not larger than the position: a snapshot's number is the predecessor of the next drawn number.
 // ORDER: the announcement, the count, then the draw of a number. seq_cst: a thread that draws a larger number sees the count.
 void DBImpl::BeginBarrier(AnnouncedNumber* barrier) {
-  barrier->Begin(next_sequence_.load(std::memory_order_seq_cst) - 1, asymmetric_fences_);
-  barriers_.fetch_add(1, std::memory_order_seq_cst);
+  barrier->Begin(next_sequence_->load(std::memory_order_seq_cst) - 1, asymmetric_fences_);
+  barriers_->fetch_add(1, std::memory_order_seq_cst);
 }
 
 void DBImpl::EndBarrier(AnnouncedNumber* barrier) {
   barrier->End(asymmetric_fences_);
-  barriers_.fetch_sub(1, std::memory_order_release);
+  barriers_->fetch_sub(1, std::memory_order_release);
 }
 
 void DBImpl::WaitBarriers(uint64_t sequence) const {
   bool is_left_out = false;
   BRAIDDB_SYNC_POINT_ARG("DBImpl::WaitBarriers", &is_left_out);
   if (is_left_out) return;
-  ForEachLiving([&](const ThreadState& thread) { thread.barrier.WaitAbove(sequence, asymmetric_fences_); });
-  spare_barrier_.WaitAbove(sequence, asymmetric_fences_);
+  ForEachLiving([&](const ThreadState& thread) { thread.barrier->WaitAbove(sequence, asymmetric_fences_); });
+  board_->spare_barrier.WaitAbove(sequence, asymmetric_fences_);
 }
 
 void DBImpl::WaitForTurn(ThreadState* thread, uint64_t first) const {
-  thread->in_flight.Set(first, asymmetric_fences_);
+  thread->in_flight->Set(first, asymmetric_fences_);
   WaitBarriers(first - 1);
 }
 
 void DBImpl::WaitWholeLonger(uint64_t sequence) const {
+  if (live_reader_ != nullptr) return live_reader_->WaitBarriers(sequence);
   if (sequence < published_below_.load(std::memory_order_acquire)) return;
   // A damaged entry may have any sequence number.
-  WaitBarriers(std::min(sequence, next_sequence_.load(std::memory_order_seq_cst) - 1));
+  WaitBarriers(std::min(sequence, next_sequence_->load(std::memory_order_seq_cst) - 1));
 }
 
 // ---- The newest update
 
 // The numbers of rotations, and of writes that the database makes for itself, belong to no update.
 uint64_t DBImpl::GetLatestSequenceNumber() const {
+  if (live_reader_ != nullptr) return LastDrawn();
   uint64_t last = last_update_at_open_;
   // acquire: a thread that sees the number sees the update in the log.
   threads_.ForEach([&](const ThreadState& thread) { last = std::max(last, thread.last_update.load(std::memory_order_acquire)); });
@@ -115,7 +117,7 @@ uint64_t DBImpl::ChooseState(const Choose& choose) {
   ThreadState* const thread = threads_.Get();
   std::unique_lock<std::mutex> spare(spare_barrier_mutex_, std::defer_lock);
   if (thread == nullptr) spare.lock();
-  AnnouncedNumber* const barrier = thread == nullptr ? &spare_barrier_ : &thread->barrier;
+  AnnouncedNumber* const barrier = thread == nullptr ? &board_->spare_barrier : thread->barrier;
   BeginBarrier(barrier);
   uint64_t sequence = 0;
   try {
@@ -131,11 +133,12 @@ uint64_t DBImpl::ChooseState(const Choose& choose) {
 }
 
 uint64_t DBImpl::RegisterSnapshot() {
-  const auto last = [this] { return next_sequence_.load(std::memory_order_seq_cst) - 1; };
+  if (live_reader_ != nullptr) return RegisterLiveSnapshot();
+  const auto last = [this] { return next_sequence_->load(std::memory_order_seq_cst) - 1; };
   // If no number was drawn since a thread found all writes visible, that state is the newest one, and was so before the number is
   // chosen.
   const uint64_t known = published_below_.load(std::memory_order_acquire);
-  if (known == next_sequence_.load(std::memory_order_seq_cst)) {
+  if (known == next_sequence_->load(std::memory_order_seq_cst)) {
     const uint64_t sequence = snapshots_.Register(last);
     if (sequence < known) return sequence;
     snapshots_.Unregister(sequence);
@@ -144,7 +147,7 @@ uint64_t DBImpl::RegisterSnapshot() {
 }
 
 uint64_t DBImpl::ChooseLogBound() {
-  return ChooseState([this] { return next_sequence_.load(std::memory_order_seq_cst) - 1; });
+  return ChooseState([this] { return next_sequence_->load(std::memory_order_seq_cst) - 1; });
 }
 
 }  // namespace braiddb

@@ -16,7 +16,9 @@
 namespace braiddb {
 
 class LastLevel;        // compaction/last_level.h
+class KeyOrder;         // index/key_order.h
 class LevelMedia;       // check/level_media.h
+class OrderedLevel;     // index/ordered_level.h
 struct LastLevelParts;  // compaction/last_level.h
 
 // How the DRAM of a level is charged in a database with a DRAM budget.
@@ -55,6 +57,10 @@ struct LevelKind {
   // See LastLevel::Create and LastLevel::Open.
   Status (*create)(const Options& options, RegionSet* regions, SegmentAllocator* segments, const LevelPlace& place);
   Status (*open)(const Options& options, const LastLevelParts& parts, uint64_t job, std::unique_ptr<LastLevel>* result);
+  // Returns an object that reads a level which another process changes, through regions that are mapped for reading only
+  // (RegionSet::OpenLive). Null: the kind cannot be read so.
+  Status (*attach)(const RegionSet& regions, const KeyOrder& order, const LevelPlace& place,
+                   std::shared_ptr<const OrderedLevel>* level) = nullptr;
   // Returns an object that reads one level of the kind from a database that is not open, for check, dump and repair.
   std::unique_ptr<LevelMedia> (*new_media)();
 };

@@ -19,18 +19,27 @@ constexpr uint32_t kNodesAhead = 7;
 }  // namespace
 
 HashMemtable::HashMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order, std::unique_ptr<Arena> arena,
-                           uint32_t block_bytes)
+                           uint32_t block_bytes, bool is_owner)
     : Memtable(id),
       regions_(regions),
       order_(order),
       arena_(std::move(arena)),
-      block_nodes_(static_cast<uint32_t>(block_bytes / sizeof(Node))) {}
+      block_nodes_(static_cast<uint32_t>(block_bytes / sizeof(Node))),
+      table_(is_owner ? &own_table_ : arena_->OwnersWord(kTableWord)),
+      last_block_(arena_->OwnersWord(kLastBlockWord)) {}
 
 std::unique_ptr<HashMemtable> HashMemtable::Create(uint64_t id, const RegionSet* regions, const KeyOrder* order,
                                                    std::unique_ptr<Arena> arena, uint32_t block_bytes, uint64_t entries) {
-  std::unique_ptr<HashMemtable> memtable(new HashMemtable(id, regions, order, std::move(arena), block_bytes));
+  std::unique_ptr<HashMemtable> memtable(new HashMemtable(id, regions, order, std::move(arena), block_bytes, true));
+  memtable->arena_->OwnersWord(kBlockBytesWord)->store(block_bytes, std::memory_order_relaxed);
   memtable->first_table_ = memtable->NewTable(std::min(entries, kFirstTableEntries), 0);
   return memtable->first_table_ == 0 ? nullptr : std::move(memtable);
+}
+
+std::unique_ptr<HashMemtable> HashMemtable::Attach(uint64_t id, const RegionSet* regions, const KeyOrder* order,
+                                                   std::unique_ptr<Arena> arena) {
+  const auto block_bytes = static_cast<uint32_t>(arena->OwnersWord(kBlockBytesWord)->load(std::memory_order_relaxed));
+  return std::unique_ptr<HashMemtable>(new HashMemtable(id, regions, order, std::move(arena), block_bytes, false));
 }
 
 // ---- Writing
@@ -49,31 +58,33 @@ uint32_t HashMemtable::NewTable(uint64_t entries, uint32_t before) {
   return reference;
 }
 
-// STEPS  1. Take memory for the nodes.  2. Register the block, so that runs find its nodes.  3. If the capacity is exceeded,
-//        publish a table for twice the number of nodes.
+// STEPS  1. Take memory for the nodes.  2. If the capacity is exceeded, publish a table for twice the number of nodes.  3. Put
+//        the block into the chain of blocks, so that runs find its nodes.
 // WHY IT IS RIGHT  A new table consists of zeros, which are empty buckets. Writers that loaded the old table still insert into
-//                  it, and lookups search both. A failure after step 2 leaves a block whose `used` is 0, which runs skip.
+//                  it, and lookups search both.
 bool HashMemtable::NewBlock(NodeBlock* block) {
   const uint32_t head = arena_->AllocateBlock((uint64_t{block_nodes_} + 1) * sizeof(Node));
   if (head == 0) return false;
   const uint32_t nodes = head + kNodeUnits;
   std::lock_guard lock(growth_mutex_);
-  if (nodes_ == 0) table_.store(first_table_, std::memory_order_release);
-  try {
-    new_blocks_.push_back(nodes);
-    has_new_blocks_.store(true, std::memory_order_release);
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+  if (nodes_ == 0) PublishTable(first_table_);
   if (nodes_ + block_nodes_ > room_) {
-    const uint32_t before = table_.load(std::memory_order_relaxed);
+    const auto before = static_cast<uint32_t>(table_->load(std::memory_order_relaxed));
     const uint32_t larger = NewTable(2 * (nodes_ + block_nodes_), before);
     if (larger == 0) return false;  // the block remains unused
-    table_.store(larger, std::memory_order_release);
+    PublishTable(larger);
   }
+  HeadOf(nodes)->before = static_cast<uint32_t>(last_block_->load(std::memory_order_relaxed));
+  last_block_->store(nodes, std::memory_order_release);
   nodes_ += block_nodes_;
   *block = NodeBlock{id(), nodes, nodes + block_nodes_ * kNodeUnits};
   return true;
+}
+
+// ORDER: readers in other processes find the table before a writer of this process can use it.
+void HashMemtable::PublishTable(uint32_t reference) {
+  arena_->OwnersWord(kTableWord)->store(reference, std::memory_order_release);
+  own_table_.store(reference, std::memory_order_release);
 }
 
 bool HashMemtable::Allocate(NodeBlock* block, uint32_t, Insertion* insertion) {
@@ -93,7 +104,7 @@ void HashMemtable::Claim(Slice key, uint64_t sequence, Insertion* insertion) {
   node->prefix = order_->Prefix(key);
   node->sequence = sequence;
   insertion->is_claimed = true;
-  Enter(TableAt(table_.load(std::memory_order_acquire)), insertion->key_hash, key, insertion->node);
+  Enter(TableAt(table_->load(std::memory_order_acquire)), insertion->key_hash, key, insertion->node);
 }
 
 // The node stays in its chain for ever. kAbandoned tells writers that wait in WaitIsOf that the entry will never come.
@@ -109,7 +120,7 @@ void HashMemtable::Prepare(const LogEntry* entry, PmPtr pointer, Insertion* inse
   node->prefix = order_->Prefix(key);
   node->sequence = entry->sequence();
   // Publish compares the key with an entry that has the same tag. The prefetch of that entry overlaps with the caller's fence.
-  const Table& table = *TableAt(table_.load(std::memory_order_acquire));
+  const Table& table = *TableAt(table_->load(std::memory_order_acquire));
   Scan scan = ScanBucket(table.buckets[insertion->key_hash & table.mask], TagOf(insertion->key_hash));
   for (; scan.with_tag != 0; scan.with_tag &= scan.with_tag - 1) {
     const auto& place = table.buckets[insertion->key_hash & table.mask].slots[std::countr_zero(scan.with_tag)];
@@ -122,7 +133,7 @@ void HashMemtable::Publish(Insertion* insertion) {
   // release: the durable entry and the node's other fields are visible before `entry`.
   At(insertion->node)->entry.store(insertion->pointer.raw(), std::memory_order_release);
   if (insertion->is_claimed) return;
-  Enter(TableAt(table_.load(std::memory_order_acquire)), insertion->key_hash, insertion->entry->key(), insertion->node);
+  Enter(TableAt(table_->load(std::memory_order_acquire)), insertion->key_hash, insertion->entry->key(), insertion->node);
 }
 
 // Compares all slots at once with vector instructions, since a branch per slot would be mispredicted. acquire: if a lookup finds
@@ -215,24 +226,34 @@ void HashMemtable::EnterBehind(Node* newest, Node* node, uint32_t reference) {
 
 // ---- Lookups
 
+const LogEntry* HashMemtable::ForeignEntry(PmPtr place) const {
+  alignas(64) static const uint8_t zeros[4096] = {};
+  return regions_->Holds(place) ? regions_->Resolve<LogEntry>(place) : reinterpret_cast<const LogEntry*>(zeros);
+}
+
 void HashMemtable::Prefetch(uint64_t hash) const {
-  const uint32_t reference = table_.load(std::memory_order_acquire);
+  const uint64_t reference = table_->load(std::memory_order_acquire);
   if (reference == 0) return;
   const Table* const table = TableAt(reference);
-  PrefetchForWrite(&table->buckets[hash & table->mask]);
+  PrefetchForWrite(&table->buckets[hash & MaskOf(*table)]);
 }
 
 // WHY IT IS RIGHT  Slots of a probe sequence fill front to back and are never emptied. A key with this hash is therefore in a
 //                  slot before the first empty one, and the probe may end there.
 bool HashMemtable::MayContain(uint64_t hash) const noexcept {
-  for (uint64_t reference = table_.load(std::memory_order_acquire); reference != 0;) {
+  uint32_t tables = 0;
+  for (uint64_t reference = table_->load(std::memory_order_acquire); reference != 0;) {
     const Table& table = *TableAt(reference);
-    for (uint64_t bucket = hash & table.mask;; bucket = (bucket + 1) & table.mask) {
+    const uint64_t mask = MaskOf(table);
+    uint32_t steps = 0;
+    for (uint64_t bucket = hash & mask;; bucket = (bucket + 1) & mask) {
       const Scan scan = ScanBucket(table.buckets[bucket], TagOf(hash));
       if (scan.with_tag != 0) return true;
       if (scan.empty != 0) break;
+      if (!MayStep(&steps)) return true;
     }
     reference = table.before;
+    if (!MayStep(&tables)) return true;
   }
   return false;
 }
@@ -242,8 +263,10 @@ bool HashMemtable::MayContain(uint64_t hash) const noexcept {
 //                  largest sequence number wins.
 const LogEntry* HashMemtable::Find(const SearchKey& target, uint64_t hash) const {
   const LogEntry* found = nullptr;
+  uint32_t steps = 0;
   const auto in_table = [&](const Table& table) {
-    for (uint64_t bucket = hash & table.mask;; bucket = (bucket + 1) & table.mask) {
+    const uint64_t mask = MaskOf(table);
+    for (uint64_t bucket = hash & mask;; bucket = (bucket + 1) & mask) {
       Scan scan = ScanBucket(table.buckets[bucket], TagOf(hash));
       for (; scan.with_tag != 0; scan.with_tag &= scan.with_tag - 1) {
         const auto& place = table.buckets[bucket].slots[std::countr_zero(scan.with_tag)];
@@ -251,25 +274,26 @@ const LogEntry* HashMemtable::Find(const SearchKey& target, uint64_t hash) const
         if (node == nullptr || !SameBytes(EntryOf(*node)->key(), target.key)) continue;
         while (node->sequence > target.sequence || !IsPublished(node->entry.load(std::memory_order_acquire))) {
           const uint32_t older = node->older.load(std::memory_order_acquire);
-          if (older == 0) return;
+          if (older == 0 || !MayStep(&steps)) return;
           node = At(older);
         }
         if (found == nullptr || found->sequence() < node->sequence) found = EntryOf(*node);
         return;
       }
-      if (scan.empty != 0) return;
+      if (scan.empty != 0 || !MayStep(&steps)) return;
     }
   };
-  for (uint64_t reference = table_.load(std::memory_order_acquire); reference != 0;) {
+  for (uint64_t reference = table_->load(std::memory_order_acquire); reference != 0;) {
     const Table& table = *TableAt(reference);
     in_table(table);
-    reference = table.before;
+    reference = MayStep(&steps) ? table.before : 0;
   }
   return found;
 }
 
 // Each table may hold some versions of the key, so all tables are searched.
 void HashMemtable::FindOperands(const SearchKey& target, uint64_t hash, std::vector<const LogEntry*>* versions) const {
+  uint32_t steps = 0;
   const auto add_chain = [&](const Node* node) {
     for (;;) {
       if (node->sequence <= target.sequence && IsPublished(node->entry.load(std::memory_order_acquire))) {
@@ -277,25 +301,26 @@ void HashMemtable::FindOperands(const SearchKey& target, uint64_t hash, std::vec
         if (!versions->back()->is_operand()) return;
       }
       const uint32_t older = node->older.load(std::memory_order_acquire);
-      if (older == 0) return;
+      if (older == 0 || !MayStep(&steps)) return;
       node = At(older);
     }
   };
   const auto in_table = [&](const Table& table) {
-    for (uint64_t bucket = hash & table.mask;; bucket = (bucket + 1) & table.mask) {
+    const uint64_t mask = MaskOf(table);
+    for (uint64_t bucket = hash & mask;; bucket = (bucket + 1) & mask) {
       Scan scan = ScanBucket(table.buckets[bucket], TagOf(hash));
       for (; scan.with_tag != 0; scan.with_tag &= scan.with_tag - 1) {
         const auto& place = table.buckets[bucket].slots[std::countr_zero(scan.with_tag)];
         const Node* const node = FirstPublished(At(static_cast<uint32_t>(place.load(std::memory_order_acquire))));
         if (node != nullptr && SameBytes(EntryOf(*node)->key(), target.key)) return add_chain(node);
       }
-      if (scan.empty != 0) return;
+      if (scan.empty != 0 || !MayStep(&steps)) return;
     }
   };
-  for (uint64_t reference = table_.load(std::memory_order_acquire); reference != 0;) {
+  for (uint64_t reference = table_->load(std::memory_order_acquire); reference != 0;) {
     const Table& table = *TableAt(reference);
     in_table(table);
-    reference = table.before;
+    reference = MayStep(&steps) ? table.before : 0;
   }
 }
 

@@ -34,11 +34,16 @@ namespace braiddb {
 //              harmless: a caller that creates cursors for a snapshot has waited for all writes up to the snapshot. Runs are
 //              created under a mutex that no writer takes, and are immutable.
 // KEYS         Equal keys must have the same bytes (KeyOrder::equal_means_same).
+// SHARED       All that lookups and runs need is in the arena, and is named by the arena's OwnersWords. So another process can
+//              attach a memtable to an arena in a SharedHeap, and reads from it while the owner writes.
 class HashMemtable final : public Memtable {
  public:
   // Sized for about `entries` entries; the memtable can hold more. Null if the arena has no room.
   static std::unique_ptr<HashMemtable> Create(uint64_t id, const RegionSet* regions, const KeyOrder* order,
                                               std::unique_ptr<Arena> arena, uint32_t block_bytes, uint64_t entries);
+  // A memtable for reading only over another process' arena (Arena::Attach).
+  static std::unique_ptr<HashMemtable> Attach(uint64_t id, const RegionSet* regions, const KeyOrder* order,
+                                              std::unique_ptr<Arena> arena);
 
   void Prefetch(uint64_t hash) const override;
   bool Allocate(NodeBlock* block, uint32_t height, Insertion* insertion) override;
@@ -53,6 +58,7 @@ class HashMemtable final : public Memtable {
   std::unique_ptr<Walker> NewWalker() const override;
   uint64_t DramBytes() const override;
   std::unique_ptr<Arena> TakeArena() override { return std::move(arena_); }
+  const Arena* arena() const override { return arena_.get(); }
 
  private:
   friend class HashMemtableWalker;
@@ -67,7 +73,9 @@ class HashMemtable final : public Memtable {
   };
   static_assert(sizeof(Node) == 32);
   static constexpr uint32_t kNodeUnits = sizeof(Node) / 8;
-  static constexpr uint64_t kAbandoned = 1;  // no entry has this address
+  static constexpr uint64_t kAbandoned = 1;                             // no entry has this address
+  static constexpr uint64_t kMaxForeignMask = (uint64_t{1} << 26) - 1;  // 4 GiB of buckets, less than the arenas' guard
+  static constexpr uint32_t kMaxForeignSteps = 1 << 26;
   static constexpr uint32_t kSlots = 8;
   struct alignas(64) Bucket {
     std::atomic<uint64_t> slots[kSlots];
@@ -90,6 +98,7 @@ class HashMemtable final : public Memtable {
   // Precedes the nodes of a block.
   struct BlockHead {
     std::atomic<uint32_t> used;  // number of nodes taken from the block
+    uint32_t before;             // reference of the first node of the block that was added before; 0: none
   };
   static_assert(sizeof(BlockHead) <= sizeof(Node));
   struct Block {
@@ -98,7 +107,14 @@ class HashMemtable final : public Memtable {
     std::vector<bool> is_taken;  // bit i: node i is in a run; empty: no node is
   };
 
-  HashMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order, std::unique_ptr<Arena> arena, uint32_t block_bytes);
+  // The OwnersWords of the arena.
+  enum Word : uint32_t { kTableWord, kLastBlockWord, kBlockBytesWord };
+
+  // `is_owner`: this process writes to the memtable.
+  HashMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order, std::unique_ptr<Arena> arena, uint32_t block_bytes,
+               bool is_owner);
+  // Makes this table the largest. REQUIRES: growth_mutex_ is held.
+  void PublishTable(uint32_t reference);
 
   // The tag of a slot: the upper half of the hash. The lower bits select the bucket.
   static uint32_t TagOf(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
@@ -106,13 +122,24 @@ class HashMemtable final : public Memtable {
   Table* TableAt(uint64_t reference) const { return arena_->At<Table>(static_cast<uint32_t>(reference)); }
   static bool IsPublished(uint64_t entry) { return entry > kAbandoned; }
   const LogEntry* EntryOf(const Node& node) const {
-    return regions_->Resolve<LogEntry>(PmPtr(node.entry.load(std::memory_order_acquire)));
+    const PmPtr place(node.entry.load(std::memory_order_acquire));
+    return __builtin_expect(table_ == &own_table_, 1) ? regions_->Resolve<LogEntry>(place) : ForeignEntry(place);
   }
+  // An entry of another process' memtable. Its words are not trusted, since the memory may be in use for something else if this
+  // reader has expired. The result can be read in any case.
+  const LogEntry* ForeignEntry(PmPtr place) const;
+  // The number of buckets of a table, minus one.
+  uint64_t MaskOf(const Table& table) const {
+    return __builtin_expect(table_ == &own_table_, 1) ? table.mask : table.mask & kMaxForeignMask;
+  }
+  // Counts the steps of a search in another process' memtable. False: there were so many that the memory is not a memtable.
+  bool MayStep(uint32_t* steps) const { return __builtin_expect(table_ == &own_table_, 1) || ++*steps < kMaxForeignSteps; }
   // The first published node of the chain that starts at `node`; null if no node of the chain is published.
   const Node* FirstPublished(const Node* node) const {
+    uint32_t steps = 0;
     while (__builtin_expect(!IsPublished(node->entry.load(std::memory_order_acquire)), 0)) {
       const uint32_t older = node->older.load(std::memory_order_acquire);
-      if (older == 0) return nullptr;
+      if (older == 0 || !MayStep(&steps)) return nullptr;
       node = At(older);
     }
     return node;
@@ -151,7 +178,7 @@ class HashMemtable final : public Memtable {
   void OrderAlike(std::span<const Item> older, std::span<const Item> newer, std::span<Item> items) const;
   // Merges the runs, oldest first, with the sorted items `newest`, which are newer. REQUIRES: at least one run.
   Items Join(std::span<const std::shared_ptr<const Run>> runs, std::span<const Item> newest) const;
-  // Moves new_blocks_ to blocks_. REQUIRES: runs_mutex_ is held.
+  // Adds the blocks that came since the last call to blocks_. REQUIRES: runs_mutex_ is held.
   void TakeNewBlocks() const;
   // Sorts the published entries that are in no run into a run, and returns runs that together hold all published entries.
   std::vector<std::shared_ptr<const Run>> TakeRuns() const;
@@ -163,15 +190,16 @@ class HashMemtable final : public Memtable {
   std::unique_ptr<Arena> arena_;
   const uint32_t block_nodes_;
   uint32_t first_table_ = 0;
-  std::atomic<uint32_t> table_{0};   // reference of the largest table; 0 until the first node: lookups then touch no bucket
-  mutable std::mutex growth_mutex_;  // taken inside runs_mutex_, or alone by writers that need a block, for a short time
-  mutable std::vector<uint32_t> new_blocks_;  // blocks that blocks_ does not contain yet
-  mutable std::atomic<bool> has_new_blocks_{false};
-  uint64_t room_ = 0;   // number of nodes after which a larger table is added
-  uint64_t nodes_ = 0;  // number of nodes in all blocks
+  std::atomic<uint64_t> own_table_{0};  // of the owner; the OwnersWord has a copy
+  std::atomic<uint64_t>* const table_;  // reference of the largest table; 0 until the first node: lookups then touch no bucket
+  std::atomic<uint64_t>* const last_block_;  // reference of the first node of the newest block; 0: none
+  std::mutex growth_mutex_;                  // held by writers that need a block, for a short time
+  uint64_t room_ = 0;                        // number of nodes after which a larger table is added
+  uint64_t nodes_ = 0;                       // number of nodes in all blocks
 
   mutable std::mutex runs_mutex_;      // held while runs are sorted and merged
   mutable std::vector<Block> blocks_;  // blocks with nodes that are in no run
+  mutable uint32_t known_block_ = 0;   // *last_block_ at the last TakeNewBlocks
   mutable std::vector<std::shared_ptr<const Run>> runs_;
   mutable std::atomic<uint64_t> run_bytes_{0};
 };

@@ -152,12 +152,17 @@ void HashMemtable::MarkOlder(std::span<Item> items) const {
 }
 
 void HashMemtable::TakeNewBlocks() const {
-  if (!has_new_blocks_.load(std::memory_order_acquire)) return;
-  std::lock_guard lock(growth_mutex_);
-  blocks_.reserve(blocks_.size() + new_blocks_.size());
-  for (const uint32_t nodes : new_blocks_) blocks_.push_back({nodes, 0, {}});
-  new_blocks_.clear();
-  has_new_blocks_.store(false, std::memory_order_relaxed);
+  const auto last = static_cast<uint32_t>(last_block_->load(std::memory_order_acquire));
+  size_t added = 0;
+  uint32_t steps = 0;
+  for (uint32_t nodes = last; nodes != known_block_ && nodes > kNodeUnits; nodes = HeadOf(nodes)->before) {
+    if (!MayStep(&steps)) return;
+    ++added;
+  }
+  blocks_.resize(blocks_.size() + added);
+  auto block = blocks_.rbegin();
+  for (uint32_t nodes = last; added > 0; nodes = HeadOf(nodes)->before, --added) *block++ = {nodes, 0, {}};
+  known_block_ = last;
 }
 
 // STEPS  1. Collect published nodes that are in no run.  2. Sort them.  3. Merge them with the newest runs, as long as a run is
@@ -171,7 +176,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
   used.reserve(blocks_.size());
   size_t most = 0;
   for (const Block& block : blocks_) {
-    used.push_back(HeadOf(block.nodes)->used.load(std::memory_order_acquire));
+    used.push_back(std::clamp(HeadOf(block.nodes)->used.load(std::memory_order_acquire), block.first, block_nodes_));
     most += used.back() - block.first;
   }
   Items fresh(most, boost::container::default_init);
@@ -186,6 +191,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
       const Node& node = *At(block.nodes + i * kNodeUnits);
       const uint64_t entry = node.entry.load(std::memory_order_acquire);
       if (!IsPublished(entry) || block.is_taken[i]) continue;
+      if (__builtin_expect(arena_->is_attached(), 0) && !regions_->Holds(PmPtr(entry))) continue;
       fresh[taken.size()] = {node.prefix, entry};
       taken.emplace_back(&block, i);
     }

@@ -8,11 +8,19 @@ namespace braiddb {
 
 // Twice as many slots as entries keep probe sequences short. Add refuses beyond three quarters, so a probe always meets an empty
 // slot.
-std::shared_ptr<L0Index> L0Index::Create(const RegionSet* regions, uint64_t entries) {
+std::shared_ptr<L0Index> L0Index::Create(const RegionSet* regions, uint64_t entries, SharedHeap* heap) {
   const uint64_t buckets = std::bit_ceil(std::max<uint64_t>(1, entries / (kSlots / 2)));
-  HugeArray<Bucket> lines(LinesOf(buckets));
+  HugeArray<Bucket> lines(LinesOf(buckets), heap);
   if (lines.empty()) return nullptr;
   return std::shared_ptr<L0Index>(new L0Index(regions, buckets, std::move(lines)));
+}
+
+std::shared_ptr<L0Index> L0Index::Attach(const RegionSet* regions, const SharedMemory& memory, uint64_t offset,
+                                         uint64_t buckets) {
+  auto lines = HugeArray<Bucket>::Attach(memory, offset, LinesOf(buckets));
+  std::shared_ptr<L0Index> index(new L0Index(regions, buckets, std::move(lines)));
+  index->is_attached_ = true;
+  return index;
 }
 
 L0Index::L0Index(const RegionSet* regions, uint64_t buckets, HugeArray<Bucket> lines)
@@ -64,6 +72,8 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
       // continue, not break: a slot of another key with the same tag may lie between two slots of this key.
       if (newest != nullptr && ColumnOf(slot) != column) continue;
       const PmPtr pointer = PointerOf(slot);
+      if (__builtin_expect(is_attached_, 0) && !regions_->Holds(pointer))
+        continue;  // this reader has expired, or maps a part next
       const auto* entry = regions_->Resolve<LogEntry>(pointer);
       const bool is_remote = RegionSet::IsRemote(remote_regions, pointer.region());
       trace->Account(*regions_->persistence(), !is_remote, is_remote);
@@ -81,6 +91,7 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
     if (newest != nullptr && (best == nullptr || newest->sequence() > best->sequence())) best = newest;
   };
 
+  uint64_t probed = 0;
   for (uint64_t i = BucketOf(hash);; i = (i + 1) & mask_) {
     const Bucket& bucket = buckets_[i];
     for (uint32_t with_tag = SlotsWithTag(bucket, hash); with_tag != 0; with_tag &= with_tag - 1) {
@@ -89,7 +100,7 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
       if (count == kMatches) settle();
       matches[count++] = slot;
     }
-    if (!IsFull(bucket)) break;
+    if (!IsFull(bucket) || (__builtin_expect(is_attached_, 0) && ++probed > mask_)) break;
   }
   settle();
   // Within a table, versions are read from the oldest to the newest. A merge marks them dead in the same order; a tombstone that
@@ -114,7 +125,7 @@ void L0IndexWriter::Begin(uint64_t entries, const KeyOrder& order) {
   if (index_ != nullptr && next_column_ < L0Index::kMaxTables && index_->free_slots() >= entries) return;
   // Sized for kMaxTables tables like those of this flush, so that the index of a small database is small.
   const uint64_t usual = usual_entries_ != 0 ? usual_entries_ : std::min(std::max(entries, kLeastEntries), table_entries_);
-  index_ = L0Index::Create(regions_, std::max(entries, std::min(usual * L0Index::kMaxTables, kIndexEntries)));
+  index_ = L0Index::Create(regions_, std::max(entries, std::min(usual * L0Index::kMaxTables, kIndexEntries)), heap_);
   next_column_ = 0;
   complete_ = index_ != nullptr;
 }

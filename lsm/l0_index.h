@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "index/key_order.h"
@@ -35,7 +36,10 @@ class L0Index {
   static constexpr uint32_t kMaxTables = 16;
 
   // Null if there is no memory. `entries`: the intended maximum; half of the slots stay empty then.
-  static std::shared_ptr<L0Index> Create(const RegionSet* regions, uint64_t entries);
+  // `heap`: other processes may attach to an index in this heap, which must outlive the index; null: private memory.
+  static std::shared_ptr<L0Index> Create(const RegionSet* regions, uint64_t entries, SharedHeap* heap = nullptr);
+  // An index of another process, for reading only: `buckets` buckets at `offset` of the heap that `memory` maps.
+  static std::shared_ptr<L0Index> Attach(const RegionSet* regions, const SharedMemory& memory, uint64_t offset, uint64_t buckets);
   L0Index(const L0Index&) = delete;
   L0Index& operator=(const L0Index&) = delete;
 
@@ -46,7 +50,7 @@ class L0Index {
   bool MayContain(uint64_t hash) const noexcept {
     if (__builtin_expect(!BitsSayMaybe(hash), 1)) return false;
     for (uint64_t i = BucketOf(hash);; i = (i + 1) & mask_) {
-      if (SlotsWithTag(buckets_[i], hash) != 0) return true;
+      if (SlotsWithTag(buckets_[i], hash) != 0 || is_attached_) return true;
       if (!IsFull(buckets_[i])) return false;
     }
   }
@@ -61,6 +65,9 @@ class L0Index {
   const LogEntry* Find(const SearchKey& target, uint64_t hash, uint32_t columns, LookupTrace* trace) const;
 
   uint64_t bytes() const { return buckets_.bytes(); }
+  uint64_t buckets() const { return mask_ + 1; }
+  // The offset in the heap; 0 if the index is in private memory.
+  uint64_t heap_offset() const { return buckets_.heap_offset(); }
   uint64_t free_slots() const { return max_used_ - used_; }
 
  private:
@@ -102,7 +109,8 @@ class L0Index {
   const uint64_t mask_;        // number of buckets, a power of two, minus one
   HugeArray<Bucket> buckets_;  // followed by the filter words, eight per cache line
   const uint64_t max_used_;
-  uint64_t used_ = 0;  // number of slots in use; accessed by the adding thread only
+  bool is_attached_ = false;  // the memory is another process', and may be in use for something else if this reader has expired
+  uint64_t used_ = 0;         // number of slots in use; accessed by the adding thread only
   // The hash and the bucket of the last addition. All buckets from BucketOf(last_hash_) up to that bucket are full, so an
   // addition with the same hash starts its search there.
   uint64_t last_hash_ = 0;
@@ -121,6 +129,10 @@ class L0IndexWriter {
     uint32_t column = 0;
   };
 
+  // Later indexes are taken from this heap.
+  void Share(SharedHeap* heap) {
+    if (std::exchange(heap_, heap) != heap) index_.reset();
+  }
   // Begins a flush that makes `tables` tables of `entries` entries in all. New indexes are sized for tables of the mean size.
   void BeginFlush(uint64_t entries, uint64_t tables) {
     usual_entries_ = std::clamp(std::max(entries, kLeastEntries) / tables, uint64_t{1}, table_entries_);
@@ -148,6 +160,7 @@ class L0IndexWriter {
 
   const RegionSet* const regions_;
   const uint64_t table_entries_;
+  SharedHeap* heap_ = nullptr;
   uint64_t usual_entries_ = 0;  // of a table of this flush; 0: not known
   std::shared_ptr<L0Index> index_;
   uint32_t next_column_ = 0;

@@ -4,8 +4,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "index/cursor.h"
@@ -101,17 +103,30 @@ class Memtable {
   virtual uint64_t DramBytes() const = 0;
   // Returns the arena for reuse by the next memtable. REQUIRES: no reader is inside; the memtable is then only destroyed.
   virtual std::unique_ptr<Arena> TakeArena() = 0;
+  // Null after TakeArena.
+  virtual const Arena* arena() const = 0;
 
+  // The OwnersWord of the arena that names the memtables of other families.
+  static constexpr uint32_t kSiblingsWord = Arena::kOwnersWords - 1;
   uint64_t id() const { return id_; }
 
   // The memtable of a family; null if the family has no write here. REQUIRES: this is the default family's memtable.
   Memtable* Of(uint32_t family) const {
     if (__builtin_expect(family == 0, 1)) return const_cast<Memtable*>(this);
     const Siblings* const siblings = siblings_.load(std::memory_order_acquire);
-    return siblings == nullptr ? nullptr : (*siblings)[family].load(std::memory_order_acquire);
+    Memtable* const sibling = siblings == nullptr ? nullptr : (*siblings)[family].load(std::memory_order_acquire);
+    return __builtin_expect(sibling == nullptr && attach_ != nullptr, 0) ? FindShared(family) : sibling;
   }
-  // Installs `sibling` for the family if there is none yet. Returns the installed memtable.
+  // Installs `sibling` for the family if there is none yet. Returns the installed memtable; null if there is no memory to share
+  // it.
   Memtable* Adopt(uint32_t family, std::unique_ptr<Memtable> sibling);
+  // For a memtable that is attached to another process' arena: `attach` makes the memtable of another family over its arena, or
+  // returns null. REQUIRES: no other thread has this memtable yet.
+  using Attach = std::function<std::unique_ptr<Memtable>(uint32_t family, uint64_t heap_offset, uint64_t first_bytes)>;
+  void FollowSiblings(const SharedMemory* memory, Attach attach) {
+    shared_memory_ = memory;
+    attach_ = std::move(attach);
+  }
   // Calls `visit(uint32_t family, Memtable*)` for each other family's memtable.
   template <class Visit>
   void ForEachSibling(const Visit& visit) const {
@@ -135,9 +150,25 @@ class Memtable {
 
  private:
   using Siblings = std::array<std::atomic<Memtable*>, kMaxFamilies>;
+  // If the arena is in a SharedHeap: the arenas of other families' memtables, for other processes. The last OwnersWord of the
+  // arena has the offset of the array.
+  struct SharedSibling {
+    std::atomic<uint64_t> heap_offset;  // 0: none
+    std::atomic<uint64_t> first_bytes;
+  };
+  static constexpr uint64_t kSiblingsBytes = kMaxFamilies * sizeof(SharedSibling);
+
+  // False: there is no memory.
+  bool Share(uint32_t family, const Memtable& sibling);
+  // The memtable of a family that the owner of the arena has shared; null if there is none.
+  Memtable* FindShared(uint32_t family) const;
 
   const uint64_t id_;
   std::atomic<Siblings*> siblings_{nullptr};  // owned, with the memtables it points to
+  SharedHeap* heap_ = nullptr;                // of the array of SharedSiblings; null: there is none
+  uint64_t shared_siblings_ = 0;              // its offset
+  const SharedMemory* shared_memory_ = nullptr;
+  Attach attach_;  // empty: this process owns the arena
   std::mutex extents_mutex_;
   std::vector<std::shared_ptr<LogExtent>> extents_;
 };

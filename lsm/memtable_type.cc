@@ -22,8 +22,24 @@ std::unique_ptr<Memtable> CreateHash(MemtableParts parts) {
   return HashMemtable::Create(parts.id, parts.regions, parts.order, std::move(parts.arena), parts.block_bytes, parts.entries);
 }
 
-constexpr MemtableType kTypes[] = {{MemtableKind::kSkipList, "skiplist", false, CreateSkipList},
-                                   {MemtableKind::kHash, "hash", true, CreateHash}};
+std::unique_ptr<Memtable> AttachSkipList(MemtableParts parts) {
+  return SkipListMemtable::Attach(parts.id, parts.regions, parts.order, std::move(parts.arena));
+}
+
+std::unique_ptr<Memtable> AttachHash(MemtableParts parts) {
+  return HashMemtable::Attach(parts.id, parts.regions, parts.order, std::move(parts.arena));
+}
+
+constexpr MemtableType kTypes[] = {{MemtableKind::kSkipList, "skiplist", false, CreateSkipList, AttachSkipList},
+                                   {MemtableKind::kHash, "hash", true, CreateHash, AttachHash}};
+
+// The kind, or the first one that can have keys of this order.
+const MemtableType* FindFitting(MemtableKind kind, const KeyOrder& order) {
+  const bool may_hash = order.equal_means_same();
+  const auto fits = [may_hash](const MemtableType& type) { return may_hash || !type.hashes_keys; };
+  const MemtableType* const type = FindMemtableType(kind);
+  return fits(*type) ? type : std::find_if(std::begin(kTypes), std::end(kTypes), fits);
+}
 
 }  // namespace
 
@@ -44,11 +60,11 @@ const MemtableType* FindMemtableType(std::string_view name) {
 }
 
 std::unique_ptr<Memtable> CreateMemtable(MemtableKind kind, MemtableParts parts) {
-  const bool may_hash = parts.order->equal_means_same();
-  const auto fits = [may_hash](const MemtableType& type) { return may_hash || !type.hashes_keys; };
-  const MemtableType* type = FindMemtableType(kind);
-  if (!fits(*type)) type = std::find_if(std::begin(kTypes), std::end(kTypes), fits);
-  return type->create(std::move(parts));
+  return FindFitting(kind, *parts.order)->create(std::move(parts));
+}
+
+std::unique_ptr<Memtable> AttachMemtable(MemtableKind kind, MemtableParts parts) {
+  return FindFitting(kind, *parts.order)->attach(std::move(parts));
 }
 
 }  // namespace braiddb

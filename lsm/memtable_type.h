@@ -28,6 +28,8 @@ struct MemtableType {
   bool hashes_keys;       // equal keys must have the same bytes (KeyOrder::equal_means_same)
   // Returns null if the arena has no room.
   std::unique_ptr<Memtable> (*create)(MemtableParts parts);
+  // Returns a memtable for reading only over another process' arena (Arena::Attach).
+  std::unique_ptr<Memtable> (*attach)(MemtableParts parts);
 };
 
 // Returns all kinds, in the order of their numbers.
@@ -38,5 +40,7 @@ const MemtableType* FindMemtableType(std::string_view name);
 // Creates a memtable of the kind. If the kind cannot have keys of this order, creates one of the first kind that can.
 // REQUIRES: the kind exists.
 std::unique_ptr<Memtable> CreateMemtable(MemtableKind kind, MemtableParts parts);
+// Attaches to a memtable that CreateMemtable has made in another process with the same kind and an equivalent order.
+std::unique_ptr<Memtable> AttachMemtable(MemtableKind kind, MemtableParts parts);
 
 }  // namespace braiddb

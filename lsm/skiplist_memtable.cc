@@ -17,9 +17,36 @@ SkipListMemtable::SkipListMemtable(uint64_t id, const RegionSet* regions, const 
     Node* head = At(shard.head);
     for (uint32_t layer = 0; layer < kMaxHeight; ++layer) head->next[layer].store(0, std::memory_order_relaxed);
   }
+  BRAIDDB_CHECK(1 + shards <= kSiblingsWord);
+  arena_->OwnersWord(0)->store(shards, std::memory_order_relaxed);
+  for (uint32_t i = 0; i < shards; ++i) arena_->OwnersWord(1 + i)->store(shards_[i].head, std::memory_order_relaxed);
+}
+
+// `top` is in the owner's process. Empty upper layers of a shard only cost a load.
+SkipListMemtable::SkipListMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order, std::unique_ptr<Arena> arena)
+    : Memtable(id),
+      regions_(regions),
+      order_(order),
+      arena_(std::move(arena)),
+      block_bytes_(0),
+      shards_(std::min<uint64_t>(arena_->OwnersWord(0)->load(std::memory_order_relaxed), kSiblingsWord - 1)) {
+  for (uint32_t i = 0; i < shards_.size(); ++i) {
+    shards_[i].head = static_cast<uint32_t>(arena_->OwnersWord(1 + i)->load(std::memory_order_relaxed));
+    shards_[i].top.store(kMaxHeight, std::memory_order_relaxed);
+  }
+}
+
+std::unique_ptr<SkipListMemtable> SkipListMemtable::Attach(uint64_t id, const RegionSet* regions, const KeyOrder* order,
+                                                           std::unique_ptr<Arena> arena) {
+  return std::unique_ptr<SkipListMemtable>(new SkipListMemtable(id, regions, order, std::move(arena)));
 }
 
 SkipListMemtable::~SkipListMemtable() = default;
+
+const LogEntry* SkipListMemtable::ForeignEntry(PmPtr place) const {
+  alignas(64) static const uint8_t zeros[4096] = {};
+  return regions_->Holds(place) ? regions_->Resolve<LogEntry>(place) : reinterpret_cast<const LogEntry*>(zeros);
+}
 
 bool SkipListMemtable::Allocate(NodeBlock* block, uint32_t height, Insertion* insertion) {
   const auto units = static_cast<uint32_t>(NodeBytes(height) / 8);

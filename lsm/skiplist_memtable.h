@@ -19,6 +19,9 @@ class SkipListMemtable final : public Memtable {
  public:
   SkipListMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order, std::unique_ptr<Arena> arena,
                    uint32_t block_bytes, uint32_t shards);
+  // A memtable for reading only over another process' arena (Arena::Attach).
+  static std::unique_ptr<SkipListMemtable> Attach(uint64_t id, const RegionSet* regions, const KeyOrder* order,
+                                                  std::unique_ptr<Arena> arena);
   ~SkipListMemtable() override;
 
   void Prefetch(uint64_t) const override {}
@@ -34,8 +37,10 @@ class SkipListMemtable final : public Memtable {
   std::unique_ptr<Walker> NewWalker() const override;
   uint64_t DramBytes() const override { return arena_->used_bytes(); }
   std::unique_ptr<Arena> TakeArena() override { return std::move(arena_); }
+  const Arena* arena() const override { return arena_.get(); }
 
  private:
+  SkipListMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order, std::unique_ptr<Arena> arena);
   friend class SkipListMemtableCursor;
   friend class SkipListMemtableWalker;
   struct Node {
@@ -46,7 +51,12 @@ class SkipListMemtable final : public Memtable {
   static uint64_t NodeBytes(uint32_t height) { return (16 + 4ull * height + 7) & ~7ull; }
 
   Node* At(uint32_t reference) const { return arena_->At<Node>(reference); }
-  const LogEntry* EntryOf(const Node* node) const { return regions_->Resolve<LogEntry>(PmPtr(node->entry)); }
+  const LogEntry* EntryOf(const Node* node) const {
+    const PmPtr place(node->entry);
+    return __builtin_expect(block_bytes_ != 0, 1) ? regions_->Resolve<LogEntry>(place) : ForeignEntry(place);
+  }
+  // An entry of another process' memtable; see HashMemtable::ForeignEntry.
+  const LogEntry* ForeignEntry(PmPtr place) const;
   bool Before(const Node* node, const SearchKey& target) const {
     if (node->prefix != target.prefix) return node->prefix < target.prefix;
     return CompareEntry(*order_, *EntryOf(node), target) < 0;

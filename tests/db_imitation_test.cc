@@ -161,7 +161,7 @@ TEST_F(ImitationTest, OldDatabasesHaveNoSeeds) {
 TEST_F(ImitationTest, AnOpenAndARepairShowWhatWasAcknowledged) {
   Attack();
   const std::string killed = directory_.File("killed");
-  std::filesystem::copy(path_, killed, std::filesystem::copy_options::recursive);
+  CopyDatabase(path_, killed);
   RepairReport report;
   ASSERT_OK(RepairDatabase({}, path_, fresh_, &report));
   {
@@ -170,7 +170,7 @@ TEST_F(ImitationTest, AnOpenAndARepairShowWhatWasAcknowledged) {
     EXPECT_TRUE(HoldsExactly(repaired.get(), expected_));
   }
   std::filesystem::remove_all(path_);
-  std::filesystem::copy(killed, path_, std::filesystem::copy_options::recursive);
+  CopyDatabase(killed, path_);
   auto db = OpenOrFail(options_, path_);
   ASSERT_NE(db, nullptr);
   EXPECT_TRUE(HoldsExactly(db.get(), expected_));

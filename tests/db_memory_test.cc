@@ -266,7 +266,7 @@ TEST_F(DbMemoryTest, AnAllocationOfARecoveryFails) {
     for (int64_t at = 0;; at += kSlowdown == 1 ? 2 : 11) {
       SCOPED_TRACE("allocation " + std::to_string(at));
       std::filesystem::remove_all(path_);
-      std::filesystem::copy(pristine, path_, std::filesystem::copy_options::recursive);
+      CopyDatabase(pristine, path_);
       std::unique_ptr<DB> db;
       Status status;
       {

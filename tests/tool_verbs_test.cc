@@ -126,9 +126,16 @@ TEST_F(VerbTest, ReadsChangeNoByte) {
 TEST_F(VerbTest, ReadsGoOnBesideAProgram) {
   auto db = OpenOrFail(TinyOptions(1), path_);
   ASSERT_OK(db->Put({}, "key", "value"));
-  const ToolResult busy = Run("get " + path_ + " key");
-  EXPECT_EQ(busy.exit_code, 2);
-  EXPECT_TRUE(Has(busy.error, "--secondary")) << busy.error;
+  EXPECT_EQ(Run("get " + path_ + " key").out, "value\n");
+  EXPECT_EQ(Run("scan " + path_).exit_code, 0);
+  EXPECT_EQ(Run("count " + path_).out, "keys: 1\n");
+  for (const std::string verb : {"stat", "log"}) {
+    const ToolResult refused = Run(verb + " " + path_);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_TRUE(Has(refused.error, "--secondary")) << refused.error;
+  }
+  EXPECT_TRUE(Has(Run("readers " + path_).out, "pid"));
+  EXPECT_EQ(Run("readers --json " + path_).out, "[]\n");
   const std::string copy = directory_.File("copy");
   EXPECT_EQ(Run("get --secondary " + copy + " " + path_ + " key").out, "value\n");
   ASSERT_OK(db->Put({}, "key", "later"));
@@ -201,7 +208,7 @@ TEST_F(VerbTest, LogPrintsUpdates) {
     auto db = OpenOrFail(Options(), path_);
     ASSERT_OK(db->Put({}, "b", "2"));
     ASSERT_OK(db->Delete({}, "a"));
-    fs::copy(path_, copy, fs::copy_options::recursive);
+    CopyDatabase(path_, copy);
   }
   const ToolResult result = Run("log --json " + copy);
   EXPECT_EQ(result.exit_code, 0) << result.error;

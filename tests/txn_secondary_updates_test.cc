@@ -269,7 +269,7 @@ TEST_F(SecondaryUpdatesTest, SegmentsThatCameAndWentAreNoticed) {
 TEST_F(SecondaryUpdatesTest, OtherFilesAreNoticed) {
   const std::string old = directory_.File("old");
   Fill(options_, 100);
-  std::filesystem::copy(path_, old, std::filesystem::copy_options::recursive);
+  CopyDatabase(path_, old);
   auto primary = OpenOrFail(options_, path_);
   ASSERT_NE(primary, nullptr);
   std::unique_ptr<DB> secondary;
@@ -299,7 +299,7 @@ TEST_F(SecondaryUpdatesTest, OtherFilesAreNoticed) {
 TEST_F(SecondaryUpdatesTest, OverwrittenFilesAreNoticed) {
   const std::filesystem::path old = directory_.File("old");
   Fill(options_, 100);
-  std::filesystem::copy(path_, old, std::filesystem::copy_options::recursive);
+  CopyDatabase(path_, old);
   std::unique_ptr<DB> secondary;
   for (int round = 0; round < 3; ++round) {
     SCOPED_TRACE(round);

@@ -31,6 +31,7 @@ int RunDump(const Arguments& arguments);
 int RunExport(const Arguments& arguments);
 int RunImport(const Arguments& arguments);
 int RunLoad(const Arguments& arguments);
+int RunReaders(const Arguments& arguments);
 int RunRepair(const Arguments& arguments);
 int RunRestore(const Arguments& arguments);
 int RunShell(const Arguments& arguments);

@@ -36,7 +36,8 @@ struct CopyArguments {
     OpenSettings settings;
     settings.secondary = secondary;
     session->style.output = as_json ? OutputForm::kJson : OutputForm::kRaw;
-    return session->Open(path, settings);
+    const Status status = session->Open(path, settings);
+    return status.ok() ? session->RefuseLive("prepared transactions and internal families, which a copy has, too") : status;
   }
 };
 

@@ -33,6 +33,7 @@ constexpr const char* kNumbers[] = {"num-immutable-mem-table",
                                     "num-free-segments",
                                     "num-snapshots",
                                     "oldest-snapshot-sequence",
+                                    "num-live-readers",
                                     "num-running-flushes",
                                     "num-running-compactions",
                                     "num-range-tombstones",
@@ -88,6 +89,7 @@ class UpdatePrinter : public WriteBatch::Handler {
 }  // namespace
 
 int StatVerb(Session& session, const VerbArguments&) {
+  if (Status status = session.RefuseLive("figures"); !status.ok()) return Failed(status);
   ColumnFamilyHandle* family = nullptr;
   if (Status status = session.Current(&family); !status.ok()) return Failed(status);
   Facts facts;
@@ -113,6 +115,9 @@ int StatVerb(Session& session, const VerbArguments&) {
 }
 
 int PropertiesVerb(Session& session, const VerbArguments& arguments) {
+  if (arguments.positional().empty()) {
+    if (Status status = session.RefuseLive("figures"); !status.ok()) return Failed(status);
+  }
   ColumnFamilyHandle* family = nullptr;
   if (Status status = session.Current(&family); !status.ok()) return Failed(status);
   Facts facts;
@@ -181,6 +186,7 @@ int FollowLogVerb(const std::string& path, const Style& style, const VerbArgumen
 
 int LogVerb(Session& session, const VerbArguments& arguments) {
   if (arguments.Has("follow")) return FollowLogVerb(session.path, session.style, arguments);
+  if (Status status = session.RefuseLive("history (--follow prints new updates)"); !status.ok()) return Failed(status);
   const bool is_given = arguments.Has("since");
   const uint64_t since = is_given ? arguments.Get<uint64_t>("since") : OldestUpdate(session.db.get());
   if (!is_given && since > session.db->GetLatestSequenceNumber()) return kSound;

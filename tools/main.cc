@@ -30,6 +30,8 @@ constexpr Verb kVerbs[] = {
     {"export", braiddb::tools::RunExport, "export <database> [<file>]             write keys and values to a file"},
     {"import", braiddb::tools::RunImport, "import <database> [<file>]             write the entries of a file or another store"},
     {"load", braiddb::tools::RunLoad, "load <database> [<file>]               import lines of ldb dump --hex"},
+    {"readers", braiddb::tools::RunReaders,
+     "readers <database>                     list the processes that read beside a program"},
     {"repair", braiddb::tools::RunRepair, "repair <database> <new database>       save what is intact into a new database"},
     {"restore", braiddb::tools::RunRestore, "restore <directory> <database>         make a database of a backup"},
     {"shell", braiddb::tools::RunShell, "shell <database>                       type verbs, or read them from a pipe"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "db/db_impl.h"
 #include "index/level_kind.h"
 #include "tools/stored_families.h"
 
@@ -46,9 +47,17 @@ Status Session::Open(const std::string& where, const OpenSettings& settings) {
   MakeSmall(&options);
   if (!settings.secondary.empty()) return DB::OpenAsSecondary(options, path, settings.secondary, descriptors, &families, &db);
   status = DB::OpenForReadOnly(options, path, descriptors, &families, &db);
-  if (!status.IsBusy()) return status;
-  return Status::Busy(std::string(status.message()) +
-                      "; --secondary DIRECTORY reads beside the program, from a copy that is kept in that directory");
+  is_live_ = status.ok() && dynamic_cast<DBImpl*>(db->GetRootDB()) == nullptr;
+  if (!status.IsBusy() && !status.IsNotSupported()) return status;
+  const std::string message = std::string(status.message()) +
+                              "; --secondary DIRECTORY reads beside the program, from a copy that is kept in that directory";
+  return status.IsBusy() ? Status::Busy(message) : Status::NotSupported(message);
+}
+
+Status Session::RefuseLive(const std::string& what) const {
+  if (!is_live_) return Status::OK();
+  return Status::NotSupported("a program has the database open, and only that program has its " + what +
+                              "; --secondary DIRECTORY reads beside the program, from a copy that is kept in that directory");
 }
 
 Status Session::Close() {

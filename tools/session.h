@@ -40,6 +40,10 @@ class Session {
   //   Busy          a program has the database open
   Status Open(const std::string& path, const OpenSettings& settings);
   Status Close();
+  // Whether a program has the database open for writing, and this session reads beside it.
+  bool is_live() const { return is_live_; }
+  // NotSupported, with advice, if the session is live: then only the program knows `what`, or can do it.
+  Status RefuseLive(const std::string& what) const;
 
   // Null if there is no such family.
   ColumnFamilyHandle* Find(const std::string& family) const;
@@ -54,6 +58,9 @@ class Session {
   Access access = Access::kRead;
   std::string family = kDefaultColumnFamilyName;  // the family that verbs use
   Style style;
+
+ private:
+  bool is_live_ = false;
 };
 
 // Finds the kind of last level with this name. Returns false for an unknown name.

@@ -1,5 +1,8 @@
 // Opening a database: that of the engine, or one with user-defined timestamps over it.
+#include <chrono>
 #include <new>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "db/db_impl.h"
@@ -89,7 +92,22 @@ Status DB::OpenForReadOnly(const Options& options, const std::string& path, cons
   const DBImpl::Access access = error_if_wal_file_exists ? DBImpl::Access::kReadMerely : DBImpl::Access::kRead;
   // Transactions that are prepared but not committed are invisible, so reads need not know of them.
   constexpr bool kTakesPrepared = true;
-  return OpenAny(options, path, families, kTakesPrepared, handles, db, access);
+  if (HasTimestamps(options, families)) return OpenAny(options, path, families, kTakesPrepared, handles, db, access);
+  // A process may have the database open for writing, and share its memory. If it cannot be reached, the plain open finds out
+  // whether there is such a process. A process that opens or closes the database at this moment has the lock without serving.
+  constexpr auto kPatience = std::chrono::seconds(2);
+  for (const auto deadline = std::chrono::steady_clock::now() + kPatience;;) {
+    const Status live = OpenAny(options, path, families, kTakesPrepared, handles, db, DBImpl::Access::kLive);
+    const bool is_passing = live.IsNotFound() || live.IsAborted();
+    if (!is_passing && !live.IsBusy() && !live.IsIOError()) return live;
+    const Status status = OpenAny(options, path, families, kTakesPrepared, handles, db, access);
+    if (!status.IsBusy()) return status;
+    if (is_passing && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      continue;
+    }
+    return live.IsNotFound() ? status : Status::Busy(std::string(status.message()) + "; " + std::string(live.message()));
+  }
 }
 
 Status DB::OpenAndTrimHistory(const Options& options, const std::string& path, const Families& families, Handles* handles,

@@ -14,12 +14,14 @@ namespace braiddb {
 //   the owner's store, or the owner loads sleepers_ after the fence, sees the waiter, and wakes it. The owner wakes under the
 //   mutex that the waiter holds from before its load until it sleeps. Without asymmetric fences, both sides use sequentially
 //   consistent operations instead.
+// SHARED MEMORY  Zeroed memory is a number that is kNone: the complement is stored. Another process may map the memory and call
+//   value(); a wait would need the mutexes of the owner's process.
 // Thread safety: one thread at a time is the owner and calls Begin, Set and End; any thread may call the others.
 class AnnouncedNumber {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
 
-  uint64_t value() const { return number_.load(std::memory_order_seq_cst); }
+  uint64_t value() const { return ~complement_.load(std::memory_order_seq_cst); }
 
   // Announces a number. REQUIRES: the value is kNone, and no thread waits for a bound larger than the number. The owner's later
   // loads happen after other threads can see the number; see DBImpl::FenceAnnouncements.
@@ -44,16 +46,16 @@ class AnnouncedNumber {
  private:
   [[gnu::always_inline]] void Store(uint64_t number, bool has_asymmetric_fences, std::memory_order order) {
     if (__builtin_expect(has_asymmetric_fences, 1)) {
-      number_.store(number, order);
+      complement_.store(~number, order);
       AsymmetricFenceLight();
     } else {
-      number_.store(number, std::memory_order_seq_cst);
+      complement_.store(~number, std::memory_order_seq_cst);
     }
   }
   void WaitLonger(uint64_t bound, bool has_asymmetric_fences) const;
   void Wake() const;
 
-  std::atomic<uint64_t> number_{kNone};
+  std::atomic<uint64_t> complement_{~kNone};
   mutable std::atomic<uint32_t> sleepers_{0};
 };
 

@@ -33,22 +33,55 @@ uint8_t* Arena::Map(uint64_t bytes, bool huge) {
   return begin;
 }
 
-Arena::Arena(uint8_t* base, uint64_t first_bytes, bool huge) : base_(base), first_units_(first_bytes / 8), huge_(huge) {}
+Arena::Arena(uint8_t* base, uint64_t first_bytes, bool huge, SharedHeap* heap, const SharedMemory* memory, uint64_t heap_offset)
+    : base_(base), first_units_(first_bytes / 8), huge_(huge), heap_(heap), memory_(memory), heap_offset_(heap_offset) {}
 
-std::unique_ptr<Arena> Arena::Create(bool huge, uint64_t first_bytes) {
+std::unique_ptr<Arena> Arena::Create(bool huge, uint64_t first_bytes, SharedHeap* heap) {
   const uint64_t bytes = std::bit_ceil(std::clamp(first_bytes, kLeastFirst, kMost / 2));
-  uint8_t* const base = Map(bytes, huge);
+  const uint64_t offset = heap == nullptr ? 0 : heap->Allocate(bytes);
+  if (heap != nullptr && offset == 0) return nullptr;
+  uint8_t* const base = heap == nullptr ? Map(bytes, huge) : heap->At(offset);
   if (base == nullptr) return nullptr;
-  std::unique_ptr<Arena> arena(new (std::nothrow) Arena(base, bytes, huge));
-  if (arena == nullptr) munmap(base, bytes);
-  return arena;
+  std::unique_ptr<Arena> arena(new (std::nothrow) Arena(base, bytes, huge, heap, nullptr, offset));
+  if (arena != nullptr) return arena;
+  if (heap != nullptr) {
+    heap->Free(offset, bytes);
+  } else {
+    munmap(base, bytes);
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Arena> Arena::Attach(const SharedMemory* memory, uint64_t offset, uint64_t first_bytes) {
+  return std::unique_ptr<Arena>(new (std::nothrow) Arena(memory->base() + offset, first_bytes, false, nullptr, memory, offset));
 }
 
 Arena::~Arena() {
-  munmap(base_, first_bytes());
-  for (uint32_t i = 0; i < kMostLater; ++i) {
-    if (uint8_t* const extent = later_[i].load(std::memory_order_relaxed)) munmap(extent, first_bytes() << i);
+  if (memory_ != nullptr) return;
+  for (uint32_t i = 0; i < kMostLater; ++i) FreeLater(i);
+  if (heap_ != nullptr) {
+    heap_->Free(heap_offset_, first_bytes());
+  } else {
+    munmap(base_, first_bytes());
   }
+}
+
+void Arena::FreeLater(uint32_t later) {
+  uint8_t* const extent = later_[later].exchange(nullptr, std::memory_order_relaxed);
+  if (extent == nullptr) return;
+  if (heap_ != nullptr) {
+    heap_->Free(head()->later[later].load(std::memory_order_relaxed), first_bytes() << later);
+  } else {
+    munmap(extent, first_bytes() << later);
+  }
+}
+
+uint8_t* Arena::FindLater(uint32_t later) const {
+  if (memory_ == nullptr) return nullptr;
+  uint8_t* const guard = memory_->base() + memory_->bytes();
+  if (later > kMostLater) return guard;
+  const uint64_t offset = head()->later[later].load(std::memory_order_acquire);
+  return offset == 0 || offset >= memory_->bytes() ? guard : memory_->base() + offset;
 }
 
 uint32_t Arena::AllocateBlock(uint64_t bytes) {
@@ -72,7 +105,14 @@ bool Arena::MapLater(uint32_t later) {
   if (later_[later].load(std::memory_order_acquire) != nullptr) return true;
   std::lock_guard lock(map_mutex_);
   if (later_[later].load(std::memory_order_relaxed) != nullptr) return true;
-  uint8_t* const extent = Map(first_bytes() << later, huge_);
+  const uint64_t bytes = first_bytes() << later;
+  uint8_t* extent = nullptr;
+  if (heap_ == nullptr) {
+    extent = Map(bytes, huge_);
+  } else if (const uint64_t offset = heap_->Allocate(bytes); offset != 0) {
+    extent = heap_->At(offset);
+    head()->later[later].store(offset, std::memory_order_release);
+  }
   later_[later].store(extent, std::memory_order_release);
   return extent != nullptr;
 }
@@ -86,20 +126,24 @@ uint64_t Arena::RoundUp(uint64_t bytes) const {
 uint64_t Arena::used_bytes() const { return std::min(used_.load(std::memory_order_relaxed), kMost); }
 
 void Arena::Reset(uint64_t keep_bytes) {
-  for (uint32_t i = 0; i < kMostLater; ++i) {
-    if (uint8_t* const extent = later_[i].exchange(nullptr, std::memory_order_relaxed)) munmap(extent, first_bytes() << i);
-  }
+  for (uint32_t i = 0; i < kMostLater; ++i) FreeLater(i);
   const uint64_t used = std::min(used_bytes(), first_bytes());
   touched_ = std::max(touched_, used);
   keep_bytes = RoundUp(keep_bytes);
   uint64_t to_zero = used;
   // The system keeps some memory, for example locked memory; this is zeroed here.
-  if (touched_ > keep_bytes && madvise(base_ + keep_bytes, touched_ - keep_bytes, MADV_DONTNEED) == 0) {
+  if (touched_ > keep_bytes && EmptyFrom(keep_bytes, touched_ - keep_bytes)) {
     touched_ = keep_bytes;
     to_zero = std::min(used, keep_bytes);
   }
   memset(base_, 0, to_zero);
   used_.store(kFirst, std::memory_order_relaxed);
+}
+
+bool Arena::EmptyFrom(uint64_t offset, uint64_t bytes) {
+  if (heap_ == nullptr) return madvise(base_ + offset, bytes, MADV_DONTNEED) == 0;
+  const uint64_t end = std::min((offset + bytes + kPage - 1) / kPage * kPage, first_bytes());
+  return heap_->Empty(heap_offset_ + offset, end - offset);
 }
 
 void Arena::Populate(uint64_t bytes) {

@@ -26,6 +26,11 @@
 //       misses the pin. If Reclaim sees the next pin in the same place instead, that pin was stored with release after a load
 //       with acquire. A pin taken outside of a guard has no such slot and uses the mutex; so do pins for which the slot has no
 //       room.
+//
+// FOREIGN READERS  A reader in another process enters as without asymmetric fences, with the mirrored epoch, and MinEpoch reads
+//                  its
+//       slot by a read-modify-write. The mirror is behind by at most one epoch, which only holds more. The slot exists before the
+//       reader can load any pointer.
 #include "util/epoch.h"
 
 #include <algorithm>
@@ -111,13 +116,24 @@ void EpochManager::RetireTo(RetiredQueue* queue, std::function<void()> reclaim) 
 
 void EpochManager::Retire(std::function<void()> reclaim) { RetireTo(&retired_, std::move(reclaim)); }
 
+void EpochManager::RetireShared(std::function<void()> reclaim) { RetireTo(&retired_shared_, std::move(reclaim)); }
+
 void EpochManager::RetirePinned(std::function<void()> reclaim) { RetireTo(&retired_pinned_, std::move(reclaim)); }
+
+void EpochManager::Share(std::atomic<uint64_t>* mirror, ForeignEpochs* foreign) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  mirror_ = mirror;
+  mirror->store(epoch_.load(std::memory_order_relaxed), std::memory_order_release);
+  foreign_.store(foreign, std::memory_order_release);
+}
 
 // All objects retired so far were retired in the returned epoch or before.
 uint64_t EpochManager::Advance() {
   std::lock_guard<std::mutex> lock(mutex_);
   // release: pairs with the acquire load in Enter. acquire: pairs with the first-time reader's fetch_add.
-  return epoch_.fetch_add(1, std::memory_order_acq_rel);
+  const uint64_t before = epoch_.fetch_add(1, std::memory_order_acq_rel);
+  if (mirror_ != nullptr) mirror_->store(before + 1, std::memory_order_release);
+  return before;
 }
 
 void EpochManager::FenceBeforeScan() const {
@@ -152,17 +168,30 @@ size_t EpochManager::Reclaim() {
   // At most advanced_from: the scan proves nothing about objects that are retired during it.
   uint64_t pinned = kIdle;
   const uint64_t safe = std::min(MinActive(&pinned), advanced_from + 1);
+  uint64_t shared = safe;
+  if (ForeignEpochs* const foreign = foreign_.load(std::memory_order_acquire)) {
+    shared = std::min(shared, foreign->MinEpoch());
+  }
   RetiredQueue taken;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!pins_.empty()) pinned = std::min(pinned, pins_.begin()->first);
     TakeBefore(safe, &retired_, &taken);
-    TakeBefore(std::min(safe, pinned), &retired_pinned_, &taken);
+    TakeBefore(shared, &retired_shared_, &taken);
+    TakeBefore(std::min(shared, pinned), &retired_pinned_, &taken);
   }
   // Outside the mutex: a callback may retire, pin, or take long.
   for (Retired& retired : taken) retired.reclaim();
   std::lock_guard<std::mutex> lock(mutex_);
-  return retired_.size() + retired_pinned_.size();
+  return retired_.size() + retired_shared_.size() + retired_pinned_.size();
+}
+
+void EpochManager::Abandon() {
+  RetiredQueue taken;
+  std::lock_guard<std::mutex> lock(mutex_);
+  taken.splice(taken.end(), retired_);
+  taken.splice(taken.end(), retired_shared_);
+  taken.splice(taken.end(), retired_pinned_);
 }
 
 // Polls with plain loads, which leave the line with the reader, but trusts only Observe.

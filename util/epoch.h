@@ -24,6 +24,16 @@
 
 namespace braiddb {
 
+// Readers in other processes, which hold epochs of this process' manager. They hold objects that were retired with RetireShared
+// or RetirePinned.
+class ForeignEpochs {
+ public:
+  virtual ~ForeignEpochs() = default;
+  // The smallest epoch that a foreign reader holds; UINT64_MAX if there is none. Reads the readers' slots by read-modify-writes.
+  // Called without locks of the manager.
+  virtual uint64_t MinEpoch() noexcept = 0;
+};
+
 // Thread safety: all methods may be called concurrently.
 class EpochManager {
  public:
@@ -81,8 +91,17 @@ class EpochManager {
 
   // Runs `reclaim` when no reader can be inside (Retire), or no reader and no pin (RetirePinned). REQUIRES: threads that enter or
   // pin from now on cannot reach the object. `reclaim` runs in a thread that calls Reclaim(), and must not throw.
+  // RetireShared: no reader can be inside, and no foreign reader holds the epoch.
   void Retire(std::function<void()> reclaim);
+  void RetireShared(std::function<void()> reclaim);
   void RetirePinned(std::function<void()> reclaim);
+  // Destroys all callbacks that wait, and does not run them: for a process that leaves objects to foreign readers.
+  void Abandon();
+
+  // From now on *mirror has the epoch, or one before it. `foreign` and `mirror` must outlive the manager. REQUIRES: called once.
+  // A foreign reader exchanges the value of *mirror into the slot where MinEpoch finds it, and only then loads pointers to
+  // objects. Synchronize does not wait for foreign readers.
+  void Share(std::atomic<uint64_t>* mirror, ForeignEpochs* foreign);
 
   // Advances the epoch and runs all callbacks that are safe. Returns the number of callbacks that still wait.
   size_t Reclaim();
@@ -120,9 +139,12 @@ class EpochManager {
   const bool asymmetric_;
   PerThread<Slot> slots_;
   Slot overflow_;
+  std::atomic<uint64_t>* mirror_ = nullptr;
+  std::atomic<ForeignEpochs*> foreign_{nullptr};
   std::mutex mutex_;
   std::map<uint64_t, uint32_t> pins_;  // epoch → number of pins that are in no slot
   RetiredQueue retired_;
+  RetiredQueue retired_shared_;
   RetiredQueue retired_pinned_;
 };
 

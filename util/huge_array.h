@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "util/huge_pages.h"
+#include "util/shared_memory.h"
 
 namespace braiddb {
 
@@ -18,10 +19,19 @@ class HugeArray {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
   HugeArray() = default;
-  // The array is empty() if there is no memory.
-  explicit HugeArray(uint64_t count) {
+  // The array is empty() if there is no memory. `heap`: the memory is taken from this heap, which must outlive the array; null:
+  // private memory.
+  explicit HugeArray(uint64_t count, SharedHeap* heap = nullptr) {
     const uint64_t bytes = count * sizeof(T);
     if (bytes == 0) return;
+    if (heap != nullptr) {
+      heap_offset_ = heap->Allocate(bytes);
+      if (heap_offset_ == 0) return;
+      heap_ = heap;
+      data_ = reinterpret_cast<T*>(heap->At(heap_offset_));
+      size_ = count;
+      return;
+    }
     void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return;
     if (bytes >= kHugePage) AdviseHugePages(memory, bytes);
@@ -29,15 +39,33 @@ class HugeArray {
     data_ = static_cast<T*>(memory);
     size_ = count;
   }
-  HugeArray(HugeArray&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  HugeArray(HugeArray&& other) noexcept { *this = std::move(other); }
   HugeArray& operator=(HugeArray&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
+    std::swap(heap_, other.heap_);
+    std::swap(heap_offset_, other.heap_offset_);
+    std::swap(is_attached_, other.is_attached_);
     return *this;
   }
   ~HugeArray() {
-    if (data_ != nullptr) munmap(data_, bytes());
+    if (data_ == nullptr || is_attached_) return;
+    if (heap_ != nullptr) {
+      heap_->Free(heap_offset_, bytes());
+    } else {
+      munmap(data_, bytes());
+    }
   }
+  // An array of another process, at `offset` of the heap that `memory` maps. For reading only; `memory` must outlive it.
+  static HugeArray Attach(const SharedMemory& memory, uint64_t offset, uint64_t count) {
+    HugeArray array;
+    array.data_ = reinterpret_cast<T*>(memory.base() + offset);
+    array.size_ = count;
+    array.is_attached_ = true;
+    return array;
+  }
+  // The offset in the heap; 0 if the array is in private memory.
+  uint64_t heap_offset() const { return heap_offset_; }
 
   // Allocates all pages now, for an array that will soon be written completely.
   void Populate() {
@@ -47,7 +75,12 @@ class HugeArray {
   // Returns whole pages of the elements from `begin` on to the system. They are zero when touched again.
   void ReleaseFrom(uint64_t begin) {
     const uint64_t first = (begin * sizeof(T) + kPage - 1) / kPage * kPage;
-    if (first < bytes()) (void)madvise(reinterpret_cast<char*>(data_) + first, bytes() - first, MADV_DONTNEED);
+    if (first >= bytes()) return;
+    if (heap_ != nullptr) {
+      (void)heap_->Empty(heap_offset_ + first, (bytes() - first + kPage - 1) / kPage * kPage);
+    } else {
+      (void)madvise(reinterpret_cast<char*>(data_) + first, bytes() - first, MADV_DONTNEED);
+    }
   }
 
   T& operator[](uint64_t i) { return data_[i]; }
@@ -62,6 +95,9 @@ class HugeArray {
 
   T* data_ = nullptr;
   uint64_t size_ = 0;
+  SharedHeap* heap_ = nullptr;  // null: private memory, or another process' array
+  uint64_t heap_offset_ = 0;
+  bool is_attached_ = false;  // another process owns the memory
 };
 
 }  // namespace braiddb

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "util/thread_index.h"
 
@@ -15,6 +17,8 @@ template <class T>
 class PerThread {
  public:
   PerThread() = default;
+  // `on_create`: called for each new T before any thread can find it. May be called for a T that is then deleted.
+  explicit PerThread(std::function<void(uint32_t index, T*)> on_create) : on_create_(std::move(on_create)) {}
   PerThread(const PerThread&) = delete;
   PerThread& operator=(const PerThread&) = delete;
   ~PerThread() {
@@ -64,11 +68,14 @@ class PerThread {
   [[gnu::noinline]] Block* MakeBlock(uint32_t number) {
     Block* block = nullptr;
     auto fresh = std::make_unique<Block>();
+    for (uint32_t i = 0; on_create_ != nullptr && i < kBlockSize; ++i)
+      on_create_(number * kBlockSize + i, &fresh->slots[i].value);
     if (blocks_[number].compare_exchange_strong(block, fresh.get(), std::memory_order_acq_rel)) return fresh.release();
     return block;
   }
 
   std::atomic<Block*> blocks_[kMaxThreads / kBlockSize] = {};
+  const std::function<void(uint32_t, T*)> on_create_;
 };
 
 }  // namespace braiddb

@@ -215,7 +215,8 @@ enum { braiddb_similar_size_compaction_stop_style = 0, braiddb_total_size_compac
 
    braiddb_close               is the last call; destroy iterators, snapshots and pinned values before it. Ignores errors:
                                braiddb_close_database reports them
-   braiddb_open_for_read_only  any number of processes at once, but not beside a process that writes; changes no file
+   braiddb_open_for_read_only  any number of processes at once, also beside a process that writes: then each
+                               call sees the newest state; changes no file
    braiddb_open_as_secondary   reads beside a process that writes: creates a copy, which
                                braiddb_try_catch_up_with_primary brings up to date
    braiddb_repair_db           replaces a damaged database by its intact data; the damaged one is kept as PATH.damaged */

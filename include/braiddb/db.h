@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -97,7 +98,11 @@ class DB {
   // set.
   static Status Open(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
                      std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db);
-  // Opens a database for reading only.
+  // Opens a database for reading only. If another process, or this one, has the database open for writing, the result is a live
+  // reader. Each of its calls sees all writes that were acknowledged before the call, through the writer's own memory. No copy is
+  // made, and the writer never waits for a reader. A live reader holds no lock. When a process opens the database for writing
+  // again, or when the reader's process was stopped for more than 10 s, the reader's calls return Expired. Pinned values and
+  // iterators end then, too; the caller opens the database again. GetSnapshot may return null then. If no process writes:
   //   files         no byte, no modification time and no directory entry changes; read permission and a read-only file system do
   //   DRAM          in proportion to the log since the last checkpoint: replay happens in the memory of this process
   //   concurrency   any number of processes and handles at once; until all have closed it, an open for writing is Busy
@@ -105,8 +110,9 @@ class DB {
   //   background    only work that makes reads faster
   // Errors:
   //   NotFound      there is no database; create_if_missing has no effect
-  //   Busy          the database is open for writing. (RocksDB allows that; here lists change in place, and a writer reuses space
-  //                 as soon as the readers that it knows have left it. OpenAsSecondary reads beside a writer.)
+  //   Busy          the process that has the database open for writing cannot be reached: it is of an older version or of another
+  //                 user, has 1,024 readers, or has no shared memory
+  //   NotSupported  the writing process has another version of the library, or a last level is no braided skiplist
   //   Corruption    as Open; with `error_if_wal_file_exists`, also if there are writes that Open would replay
   static Status OpenForReadOnly(const Options& options, const std::string& path, std::unique_ptr<DB>* db,
                                 bool error_if_wal_file_exists = false);
@@ -115,6 +121,16 @@ class DB {
                                 const std::vector<ColumnFamilyDescriptor>& families,
                                 std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db,
                                 bool error_if_wal_file_exists = false);
+  // A process, or a handle of this one, that reads a database beside the process that has it open for writing.
+  struct LiveReaderInfo {
+    int pid = 0;  // 0: of another PID namespace
+    uint64_t seconds = 0;
+    bool has_expired = false;                      // it did not answer in time, and gets Expired when it goes on
+    std::optional<uint64_t> oldest_snapshot = {};  // the sequence number; also that of an iterator
+  };
+  // Asks the process that has the database open for writing. At most those that fit in a message of 4 KiB. NotFound: no process
+  // has it open for writing.
+  static Status ListLiveReaders(const std::string& path, std::vector<LiveReaderInfo>* readers);
   // Opens a read-only copy beside a primary: a database that this or another process has open for writing. It shows the state of
   // the primary in `path` at the open or at the last TryCatchUpWithPrimary. It reads the primary's files, needs read permission
   // only, and the primary does not notice it. The copy is kept in a database in `secondary_path`, a directory that is created; an
@@ -261,6 +277,7 @@ class DB {
   //   num-segments                    segments
   //   num-free-segments               segments kept for reuse
   //   num-snapshots                   snapshots that are not released
+  //   num-live-readers                handles, mostly of other processes, that read beside this one
   //   oldest-snapshot-sequence        the sequence number of the oldest; 0 if there is none
   //   num-running-flushes             1 while a flush runs, else 0
   //   num-running-compactions         1 while a compaction runs, else 0

@@ -17,6 +17,7 @@ constinit const LevelKind BraidedLevel::kKind = {
     .create = [](const Options&, RegionSet* regions, SegmentAllocator*,
                  const LevelPlace& place) { return Create(regions, place); },
     .open = Open,
+    .attach = Attach,
     .new_media = []() -> std::unique_ptr<LevelMedia> { return std::make_unique<BraidedMedia>(); },
 };
 
@@ -48,6 +49,15 @@ Status BraidedLevel::Open(const Options& options, const Parts& parts, uint64_t j
   level->list_ = std::move(list);
   *result = std::move(level);
   return Status::OK();
+}
+
+// A reader of another process searches the list without an index, and sees each store of a merge.
+Status BraidedLevel::Attach(const RegionSet& regions, const KeyOrder& order, const LevelPlace& place,
+                            std::shared_ptr<const OrderedLevel>* level) {
+  std::shared_ptr<const BraidedSkipList> list;
+  const Status status = BraidedSkipList::Open(&regions, &order, &list, place);
+  *level = std::move(list);
+  return status;
 }
 
 std::shared_ptr<const OrderedLevel> BraidedLevel::View() const { return Current(); }

@@ -21,6 +21,8 @@ class BraidedLevel final : public LastLevel {
   static Status Create(RegionSet* regions, const LevelPlace& place);
   // Repeats the newest journal batch of the job.
   static Status Open(const Options& options, const Parts& parts, uint64_t job, std::unique_ptr<LastLevel>* result);
+  static Status Attach(const RegionSet& regions, const KeyOrder& order, const LevelPlace& place,
+                       std::shared_ptr<const OrderedLevel>* level);
 
   std::shared_ptr<const OrderedLevel> View() const override;
   void Refresh(uint64_t l1_entries) override;

@@ -30,8 +30,10 @@ TEST_F(CApiTest, OpenErrorsBeginAsRocksDBs) {
   const std::string locked = "IO error: lock hold by current process: " + path() + "/LOCK: No locks available: ";
   EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), error_.pointer()));
   EXPECT_EQ(0u, error_.Take().find(locked));
-  EXPECT_EQ(nullptr, braiddb_open_for_read_only(options_, path().c_str(), 0, error_.pointer()));
-  EXPECT_EQ(0u, error_.Take().find("IO error: "));
+  braiddb_t* const reader = braiddb_open_for_read_only(options_, path().c_str(), 0, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  ASSERT_NE(nullptr, reader);
+  braiddb_close(reader);
   braiddb_destroy_db(options_, path().c_str(), error_.pointer());
   EXPECT_EQ(0u, error_.Take().find(locked));
 }

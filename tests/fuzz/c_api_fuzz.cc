@@ -420,8 +420,13 @@ class Session {
         other = braiddb_open(options_, path.c_str(), error);
         break;
       case 1:
+        // A live reader, unless it is of another kind of last level.
         other = braiddb_open_for_read_only(options_, path.c_str(), 0, error);
-        break;
+        if (other == nullptr) break;
+        Require(error.none(), "an open returned a database and an error");
+        Check(other, read_options_);
+        braiddb_close(other);
+        return;
       case 2:
         other = braiddb_open(options_, "", error);
         break;
@@ -434,8 +439,9 @@ class Session {
   }
 
   // All of the database against the model.
-  void Check() {
-    braiddb_iterator_t* const iterator = braiddb_create_iterator(db_, read_options_);
+  void Check() { Check(db_, read_options_); }
+  void Check(braiddb_t* db, const braiddb_readoptions_t* read_options) {
+    braiddb_iterator_t* const iterator = braiddb_create_iterator(db, read_options);
     auto expected = model_.begin();
     for (braiddb_iter_seek_to_first(iterator); braiddb_iter_valid(iterator) != 0; braiddb_iter_next(iterator), ++expected) {
       Require(expected != model_.end(), "a scan has a key that the model has not");

@@ -125,7 +125,7 @@ class Campaign {
         options_.keep + "/" + mutation_case.name + "-" + std::to_string(database) + "-" + std::to_string(number);
     runner->Apply(mutation);
     std::filesystem::create_directories(options_.keep);
-    std::filesystem::copy(work, place, std::filesystem::copy_options::recursive);
+    CopyDatabase(work, place);
     runner->TakeBack(mutation);
   }
 

@@ -273,7 +273,7 @@ class MutationDatabase {
       case Step::kDrop:
         return db->DropColumnFamily(handles.back().get()).ok();
       case Step::kCopy:
-        std::filesystem::copy(path, older, std::filesystem::copy_options::recursive);
+        CopyDatabase(path, older);
         return true;
     }
     return false;

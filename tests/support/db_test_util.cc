@@ -154,6 +154,15 @@ L1Kind TestedL1() {
   std::abort();
 }
 
+void CopyDatabase(const std::string& from, const std::string& to) {
+  std::filesystem::create_directories(to);
+  for (const auto& entry : std::filesystem::directory_iterator(from)) {
+    if (entry.is_socket()) continue;
+    std::filesystem::copy(entry.path(), std::filesystem::path(to) / entry.path().filename(),
+                          std::filesystem::copy_options::recursive);
+  }
+}
+
 std::unique_ptr<DB> OpenOrFail(const Options& options, const std::string& path) {
   std::unique_ptr<DB> db;
   const Status status = DB::Open(options, path, &db);

@@ -83,6 +83,9 @@ L1Kind TestedL1();
 // Whether the entries of that last level lie in the log, where relocations copy them.
 inline bool LogHoldsLastLevel() { return !FindLevelKind(TestedL1())->copies_entries; }
 
+// Copies the directory of a database, which may be open or was killed. The socket of its process is no file that can be copied.
+void CopyDatabase(const std::string& from, const std::string& to);
+
 // Opens or fails the test and returns null.
 std::unique_ptr<DB> OpenOrFail(const Options& options, const std::string& path);
 

@@ -29,7 +29,13 @@ Status Source::Open(const SourceOptions& options, std::unique_ptr<Source>* sourc
   Status status = LoadStoredFamilies(options.path, options.region_paths, options.comparator, &own, &descriptors);
   if (!status.ok()) return status;
   status = DB::OpenForReadOnly(own, options.path, descriptors, &made->families_, &made->db_);
-  if (status.IsBusy()) status = made->OpenSecondary(std::move(own), descriptors, status);
+  if (status.ok() && dynamic_cast<DBImpl*>(made->db_->GetRootDB()) == nullptr) {
+    // A live reader has no figures.
+    made->families_.clear();
+    made->db_.reset();
+    status = Status::Busy("a program has the database open");
+  }
+  if (status.IsBusy() || status.IsNotSupported()) status = made->OpenSecondary(std::move(own), descriptors, status);
   if (!status.ok()) return status;
   if (made->is_secondary_) {
     made->worker_ = std::thread([raw = made.get()] { raw->Follow(); });

@@ -1,0 +1,82 @@
+// The memory that a database shares with processes that read it while it is open for writing ("live readers").
+// docs/design/0024-live-readers.md
+//
+// LiveBoard    written by the owner of the database, mapped for reading only by readers.
+// ReaderSlot   one for each reader; written by both. The owner trusts nothing that it reads there: every value only says what the
+//              owner must keep.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include "util/announced_number.h"
+#include "util/shared_memory.h"
+#include "util/thread_index.h"
+
+namespace braiddb {
+
+// Changes with each change of a structure that readers of other processes use: LiveBoard, ReaderSlot, the blocks of live_view.h,
+// memtables, L0Index, entries.
+inline constexpr uint64_t kLiveLayout = 1;
+
+// What one thread of the owner has announced; see db/visibility.cc.
+struct alignas(128) Announcements {
+  AnnouncedNumber in_flight;
+  AnnouncedNumber barrier;
+};
+
+struct LiveBoard {
+  // Writers and rotations draw sequence numbers from this counter. The number of barriers under way is in the same line, which
+  // each write has just drawn from.
+  alignas(128) std::atomic<uint64_t> next_sequence;
+  std::atomic<uint64_t> barriers;
+  alignas(128) std::atomic<uint64_t> epoch;  // of the owner's EpochManager
+  // Offsets in the heap of the newest read view and the newest sets of range tombstones (live_view.h); 0: none yet.
+  std::atomic<uint64_t> view;
+  std::atomic<uint64_t> ranges;
+  // Increases after each change of `view` and `ranges`. A reader whose copies are of this version has the newest state.
+  std::atomic<uint64_t> version;
+  // Increases before the owner uses a new part of a region.
+  std::atomic<uint64_t> growths;
+  // Increases before the owner copies the list of snapshots. A reader that has registered a snapshot and finds another number
+  // than before registers again.
+  std::atomic<uint64_t> snapshot_copies;
+  std::atomic<uint32_t> threads;  // larger than every thread index that has announced anything
+  alignas(128) AnnouncedNumber spare_barrier;
+  Announcements announced[kMaxThreads];
+};
+static_assert(std::is_trivially_destructible_v<LiveBoard>);
+
+// The memory of a LiveBoard, zeroed. It can be shared unless the system refuses a memfd.
+class LiveBoardMemory {
+ public:
+  // `shared`: other processes may get the board. Throws std::bad_alloc.
+  explicit LiveBoardMemory(bool shared);
+  ~LiveBoardMemory();
+  LiveBoardMemory(const LiveBoardMemory&) = delete;
+  LiveBoardMemory& operator=(const LiveBoardMemory&) = delete;
+
+  LiveBoard* get() const { return board_; }
+  // Null if the board is in private memory.
+  const SharedMemory* shared() const { return shared_.get(); }
+
+ private:
+  std::unique_ptr<SharedMemory> shared_;
+  LiveBoard* board_ = nullptr;
+};
+
+struct ReaderSlot {
+  static constexpr uint32_t kMaxSnapshots = 2048;
+
+  // Written by the reader.
+  alignas(128) std::atomic<uint64_t> epoch;        // the smallest epoch that the reader holds; UINT64_MAX: none
+  std::atomic<uint64_t> answers;                   // the number of news that the reader has handled
+  std::atomic<uint32_t> snapshots_used;            // all snapshots are in the first so many elements
+  std::atomic<uint64_t> snapshots[kMaxSnapshots];  // registered sequence numbers plus 1; 0: unused
+  // Written by the owner. Not 0: the owner keeps nothing for this reader any more.
+  alignas(128) std::atomic<uint32_t> expired;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,269 @@
+#include "db/live_db.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "db/db_iterator.h"
+#include "db/error_iterator.h"
+#include "db/no_memory.h"
+
+namespace braiddb {
+namespace {
+
+Status NoChecksums() {
+  return Status::NotSupported(
+      "ReadOptions::verify_checksums needs the segments' seeds, which the process that writes the database has");
+}
+
+}  // namespace
+
+Status LiveDB::Validate(uint64_t growths, bool* grown) const {
+  *grown = core_->live_reader_->board().growths.load(std::memory_order_acquire) != growths;
+  return core_->CheckLive();
+}
+
+template <class Read>
+Status LiveDB::ReadValidly(const Read& read) try {
+  for (bool is_last = false;;) {
+    if (Status status = core_->FollowOwner(); !status.ok()) return status;
+    const uint64_t growths = core_->followed_growths_.load(std::memory_order_acquire);
+    Status result = read();
+    bool grown = false;
+    if (Status valid = Validate(growths, &grown); !valid.ok()) return valid;
+    if (!grown && (is_last || !core_->regions_->damage_seen())) return result;
+    // Another thread may have noted the damage, when it met a pointer into a part that was not mapped.
+    core_->regions_->ClearDamage();
+    is_last = !grown;
+  }
+} catch (const LiveFailure& failure) {
+  return failure.status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status LiveDB::Get(const ReadOptions& options, Slice key, std::string* value) {
+  if (options.verify_checksums) return NoChecksums();
+  return ReadValidly([&] { return core_->Get(options, key, value); });
+}
+
+Status LiveDB::Get(const ReadOptions& options, Slice key, PinnableSlice* value) {
+  if (options.verify_checksums) return NoChecksums();
+  return ReadValidly([&] { return core_->Get(options, key, value); });
+}
+
+Status LiveDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) {
+  if (options.verify_checksums) return NoChecksums();
+  return ReadValidly([&] { return core_->Get(options, family, key, value); });
+}
+
+Status LiveDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) {
+  if (options.verify_checksums) return NoChecksums();
+  return ReadValidly([&] { return core_->Get(options, family, key, value); });
+}
+
+template <class Read>
+std::vector<Status> LiveDB::ReadManyValidly(size_t keys, const Read& read) {
+  std::vector<Status> statuses;
+  const Status status = ReadValidly([&] {
+    statuses = read();
+    return Status::OK();
+  });
+  if (!status.ok()) statuses.assign(keys, status);
+  return statuses;
+}
+
+std::vector<Status> LiveDB::MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
+                                     std::vector<std::string>* values) {
+  values->resize(keys.size());
+  if (options.verify_checksums) return std::vector<Status>(keys.size(), NoChecksums());
+  return ReadManyValidly(keys.size(), [&] { return core_->MultiGet(options, keys, values); });
+}
+
+std::vector<Status> LiveDB::MultiGet(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
+                                     const std::vector<Slice>& keys, std::vector<std::string>* values) {
+  values->resize(keys.size());
+  if (options.verify_checksums) return std::vector<Status>(keys.size(), NoChecksums());
+  return ReadManyValidly(keys.size(), [&] { return core_->MultiGet(options, families, keys, values); });
+}
+
+// ---- Iterators
+
+// An iterator of one snapshot. If a region grows during a movement, the movement is repeated from the key before it, with another
+// iterator of the same snapshot: the one before may have met a pointer into a part that was not mapped, and keeps that as damage.
+class LiveIterator final : public Iterator {
+ public:
+  LiveIterator(LiveDB* db, const Family& family, const ReadOptions& options, std::unique_ptr<Iterator> base)
+      : db_(db),
+        family_(family),
+        options_(options),
+        snapshot_(static_cast<DBIterator*>(base.get())->snapshot()),
+        base_(std::move(base)) {
+    const auto keep = [](std::optional<Slice>* bound, std::string* kept) {
+      if (!bound->has_value()) return;
+      kept->assign(**bound);
+      *bound = Slice(*kept);
+    };
+    keep(&options_.iterate_lower_bound, &lower_);
+    keep(&options_.iterate_upper_bound, &upper_);
+    keep(&options_.prefix, &prefix_);
+    options_.snapshot = &snapshot_;
+  }
+
+  bool Valid() const override { return status_.ok() && base_->Valid(); }
+  void SeekToFirst() override {
+    Move([this] { base_->SeekToFirst(); });
+  }
+  void SeekToLast() override {
+    Move([this] { base_->SeekToLast(); });
+  }
+  void Seek(Slice target) override {
+    const std::string kept(target);
+    Move([this, &kept] { base_->Seek(kept); });
+  }
+  void SeekForPrev(Slice target) override {
+    const std::string kept(target);
+    Move([this, &kept] { base_->SeekForPrev(kept); });
+  }
+  void Next() override {
+    key_.assign(base_->key());
+    bool again = false;
+    Move([this, &again] {
+      if (again) base_->Seek(key_);
+      again = true;
+      if (base_->Valid() && base_->key() == Slice(key_)) base_->Next();
+    });
+  }
+  void Prev() override {
+    key_.assign(base_->key());
+    bool again = false;
+    Move([this, &again] {
+      if (again) base_->SeekForPrev(key_);
+      again = true;
+      if (base_->Valid() && base_->key() == Slice(key_)) base_->Prev();
+    });
+  }
+  Slice key() const override { return base_->key(); }
+  Slice value() const override { return base_->value(); }
+  Status status() const override { return status_.ok() ? base_->status() : status_; }
+
+ private:
+  template <class Movement>
+  void Move(const Movement& move) try {
+    for (bool is_last = false;;) {
+      status_ = db_->core_->FollowOwner();
+      if (!status_.ok()) return;
+      const uint64_t growths = db_->core_->followed_growths_.load(std::memory_order_acquire);
+      move();
+      bool grown = false;
+      status_ = db_->Validate(growths, &grown);
+      if (!status_.ok() || (!grown && (is_last || !base_->status().IsCorruption()))) return;
+      db_->core_->regions_->ClearDamage();
+      is_last = !grown;
+      if (Status status = db_->core_->FollowOwner(); !status.ok()) {
+        status_ = status;
+        return;
+      }
+      base_ = db_->core_->MakeIterator(options_, family_);
+    }
+  } catch (const LiveFailure& failure) {
+    status_ = failure.status;
+  }
+
+  LiveDB* const db_;
+  const Family& family_;
+  ReadOptions options_;
+  const SnapshotImpl snapshot_;  // its number is registered by base_
+  std::string lower_, upper_, prefix_;
+  std::unique_ptr<Iterator> base_;
+  std::string key_;
+  Status status_;
+};
+
+std::unique_ptr<Iterator> LiveDB::NewIterator(const ReadOptions& options) { return NewIterator(options, DefaultColumnFamily()); }
+
+std::unique_ptr<Iterator> LiveDB::NewIterator(const ReadOptions& options, ColumnFamilyHandle* handle) {
+  if (options.verify_checksums) return std::make_unique<ErrorIterator>(NoChecksums());
+  std::unique_ptr<Iterator> base;
+  const Family* family = nullptr;
+  bool out_of_memory = false;
+  const Status status = ReadValidly([&] {
+    Status found;
+    family = core_->FamilyOf(handle, &found);
+    if (family == nullptr) return found;
+    try {
+      base = core_->MakeIterator(options, *family);
+    } catch (const std::bad_alloc&) {
+      out_of_memory = true;
+    }
+    return Status::OK();
+  });
+  if (out_of_memory) throw std::bad_alloc();
+  if (!status.ok()) return std::make_unique<ErrorIterator>(status);
+  if (dynamic_cast<DBIterator*>(base.get()) == nullptr) return base;  // an error
+  return std::make_unique<LiveIterator>(this, *family, options, std::move(base));
+}
+
+// ---- Others
+
+Status LiveDB::GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) try {
+  if (Status status = core_->FollowOwner(); !status.ok()) return status;
+  return core_->GetColumnFamilies(handles);
+} catch (const LiveFailure& failure) {
+  return failure.status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+// Null: the process that writes the database does not answer, or this reader has expired.
+const Snapshot* LiveDB::GetSnapshot() try {
+  if (!core_->FollowOwner().ok()) return nullptr;
+  return core_->GetSnapshot();
+} catch (const LiveFailure&) {
+  return nullptr;
+}
+
+Status LiveDB::GetLatestSequenceForKey(Slice key, uint64_t* sequence) {
+  return ReadValidly([&] { return core_->GetLatestSequenceForKey(key, sequence); });
+}
+
+Status LiveDB::GetLatestSequenceForKey(ColumnFamilyHandle* family, Slice key, uint64_t* sequence) {
+  return ReadValidly([&] { return core_->GetLatestSequenceForKey(family, key, sequence); });
+}
+
+Status LiveDB::GetUpdatesSince(uint64_t, std::unique_ptr<TransactionLogIterator>* iterator) {
+  iterator->reset();
+  return Status::NotSupported("the process that writes the database has its history; braiddb log --follow prints it");
+}
+
+Statistics LiveDB::GetStatistics() const { return Statistics(); }
+
+bool LiveDB::GetIntProperty(std::string_view property, uint64_t* value) {
+  return GetIntProperty(DefaultColumnFamily(), property, value);
+}
+
+// The properties that this process can answer from the view.
+bool LiveDB::GetIntProperty(ColumnFamilyHandle* family, std::string_view property, uint64_t* value) try {
+  if (!core_->FollowOwner().ok()) return false;
+  for (const std::string_view name : {"estimate-num-keys", "num-immutable-mem-table", "num-l0-tables", "num-files-at-level0",
+                                      "num-entries-l0", "num-entries-l1", "num-snapshots", "oldest-snapshot-sequence",
+                                      "last-sequence-number", "num-range-tombstones", "pm-bytes-reserved"}) {
+    if (property.ends_with(name)) return core_->GetIntProperty(family, property, value);
+  }
+  return false;
+} catch (const LiveFailure&) {
+  return false;
+}
+
+bool LiveDB::GetProperty(std::string_view property, std::string* value) {
+  return GetProperty(DefaultColumnFamily(), property, value);
+}
+
+bool LiveDB::GetProperty(ColumnFamilyHandle* family, std::string_view property, std::string* value) {
+  uint64_t number = 0;
+  if (!GetIntProperty(family, property, &number)) return false;
+  *value = std::to_string(number);
+  return true;
+}
+
+}  // namespace braiddb

@@ -1,0 +1,415 @@
+// A database that another process has open for writing, as this process reads it. docs/design/0024-live-readers.md
+//
+// WHAT THIS PROCESS HAS  The regions, mapped shared and for reading only. Copies of the owner's read view and range tombstones,
+//                        whose
+//   memtables and indexes are those in the owner's heap. Nothing here stores to what the owner uses, except for its slot.
+// A CALL   LiveDB (live_db.h) follows the owner before each call, and checks after it that what was read was valid.
+// HOLDS    A copy of a view holds an epoch of the owner from before the view's pointer is loaded until the copy is freed.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "db/live_view.h"
+#include "index/level_kind.h"
+#include "lsm/memtable_type.h"
+#include "util/comparator_name.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+namespace {
+
+// Words of the heap from `offset` on.
+const uint64_t* BlockAt(const SharedMemory& heap, uint64_t offset, uint64_t* words) {
+  if (offset >= heap.bytes() || offset % sizeof(uint64_t) != 0) {
+    *words = 0;
+    return nullptr;
+  }
+  *words = (heap.bytes() - offset) / sizeof(uint64_t);
+  return reinterpret_cast<const uint64_t*>(heap.base() + offset);
+}
+
+// The last level of a family that the owner has purged.
+class EmptyLevel final : public OrderedLevel {
+ public:
+  const LogEntry* Find(const SearchKey&, LookupTrace*) const override { return nullptr; }
+  std::unique_ptr<EntryCursor> NewCursor() const override { return std::make_unique<Cursor>(); }
+
+ private:
+  class Cursor final : public EntryCursor {
+   public:
+    void SeekToFirst() override {}
+    void SeekToLast() override {}
+    void Seek(const SearchKey&) override {}
+    void SeekBefore(const SearchKey&) override {}
+    void Next() override {}
+    void Prev() override {}
+  };
+};
+
+Status BadView() {
+  return Status::Corruption("the process that writes the database shares a view that cannot be read; use the same version");
+}
+
+}  // namespace
+
+// ---- Open
+
+// STEPS  1 get a place from the owner, which holds an epoch for this process from then on  2 map the regions  3 read the view  4
+//        compare the options with it  5 copy the view.
+Status DBImpl::AttachToOwner(const std::vector<ColumnFamilyDescriptor>& families) {
+  Status status = LiveReader::Attach(path_, &live_reader_);
+  if (!status.ok()) return status;
+  if (options_.info_log) logger_ = MakeUsersLogger();
+  BRAIDDB_SYNC_POINT("DBImpl::AttachToOwner:Attached");
+  status = RegionSet::OpenLive(MakeRegionOptions(), &regions_);
+  if (status.IsNotFound()) status = Status::Aborted(std::string(status.message()));
+  if (!status.ok()) return status;
+  writer_runs_ = regions_->ReadWriterRuns();
+  if (live_reader_->owner_is_gone()) return Status::Aborted("the process that wrote " + path_ + " has ended; open it again");
+  options_.regions = regions_->count();
+  options_.lookup_cache_size = 0;
+  options_.filter_bits_per_key = 0;
+  options_.dram_budget = 0;
+  dram_ = DramBudget::Share(&options_);
+  changing_.Begin(options_);
+  next_sequence_ = const_cast<std::atomic<uint64_t>*>(&live_reader_->board().next_sequence);
+  barriers_ = const_cast<std::atomic<uint64_t>*>(&live_reader_->board().barriers);
+  snapshots_.SetMirror([this](uint64_t sequence) { live_reader_->AddSnapshot(sequence); },
+                       [this](uint64_t sequence) { live_reader_->DropSnapshot(sequence); });
+  LiveView view;
+  {
+    const uint64_t epoch = live_reader_->Hold();
+    status = LoadView(live_reader_->board().view.load(std::memory_order_acquire), &view);
+    live_reader_->Release(epoch);
+  }
+  if (!status.ok()) return status;
+  if (view.regions != regions_->count() || view.database_id != regions_->database_id() || view.families.empty() ||
+      view.runs.size() != regions_->count())
+    return Status::Aborted("the database in " + path_ + " was replaced during the open; open it again");
+  for (uint32_t i = 0; i < regions_->count(); ++i) writer_runs_.ids[i] = view.runs[i];
+  if (Status valid = CheckLive(); !valid.ok()) return Status::Aborted(std::string(valid.message()));
+  options_.list_kind = static_cast<ListKind>(view.list_kind);
+  regions_->SetListKind(options_.list_kind);
+  status = TakeFamilies(view, families);
+  if (status.ok()) status = FollowOwner();
+  return status;
+}
+
+// The view's families stand in for those of the MANIFEST.
+Status DBImpl::TakeFamilies(const LiveView& view, const std::vector<ColumnFamilyDescriptor>& descriptors) {
+  const LiveFamily& own = view.families.front();
+  if (own.comparator != StoredName(*options_.comparator)) {
+    return Status::InvalidArgument(std::string(FamiliarName(options_.comparator->Name())) +
+                                   ": does not match existing comparator " + std::string(FamiliarName(own.comparator)));
+  }
+  if (own.l1_kind != static_cast<uint8_t>(options_.l1)) {
+    return Status::InvalidArgument("the database was made with Options::l1 " + NameOfL1(own.l1_kind) +
+                                   "; open it with that kind");
+  }
+  manifest_state_.families.clear();
+  for (size_t i = 1; i < view.families.size(); ++i) {
+    const LiveFamily& from = view.families[i];
+    ManifestState::Family family;
+    family.id = from.id;
+    family.number = from.number;
+    family.name = from.name;
+    family.comparator = from.comparator;
+    family.l1_kind = from.l1_kind;
+    family.l1_entries = from.l1_entries;
+    family.dropped = from.is_dropped;
+    manifest_state_.families.push_back(std::move(family));
+  }
+  Status status = FindFamilies(descriptors);
+  if (!status.ok()) return status;
+  status = AttachLevel(&default_family_);
+  for (const auto& family : families_) {
+    if (status.ok()) status = AttachLevel(family.get());
+  }
+  return status;
+}
+
+Status DBImpl::AttachLevel(Family* family) {
+  if (family->kind == nullptr || family->kind->attach == nullptr) {
+    return Status::NotSupported("column family '" + family->name + "' has the last level " +
+                                NameOfL1(static_cast<uint8_t>(family->options.l1)) +
+                                ", which other processes cannot read while the database is open for writing");
+  }
+  return family->kind->attach(*regions_, family->order, family->place(), &family->attached_level);
+}
+
+void DBImpl::StartFollowing() {
+  background_error_ = Status::NotSupported("Not supported operation in read only mode.");  // RocksDB's text
+  write_failed_.store(true, std::memory_order_release);
+  if (options_.info_log) events_ = std::make_unique<EventQueue>(std::vector<std::shared_ptr<EventListener>>());
+  closed_ = false;
+  live_reader_->Follow([this] {
+    try {
+      (void)FollowOwner();  // the next call finds the error as well
+      epochs_.Reclaim();
+    } catch (const std::bad_alloc&) {  // the next call follows
+    }
+  });
+}
+
+Status DBImpl::CloseLive() {
+  stopping_.store(true, std::memory_order_release);
+  live_reader_->StopFollowing();
+  epochs_.Reclaim();
+  Log("close: " + path_ + " was read while another process had it open");
+  if (events_ != nullptr) events_->Stop();
+  return Status::OK();
+}
+
+// ---- Following
+
+Status DBImpl::LoadView(uint64_t offset, LiveView* view) const {
+  if (offset == 0)
+    return Status::Expired("the process that writes the database cannot share its state any more; open the database again");
+  uint64_t words = 0;
+  const uint64_t* const block = BlockAt(live_reader_->heap(), offset, &words);
+  return block == nullptr ? BadView() : LiveView::Decode(block, words, view);
+}
+
+// Whether this process may use what it reads: the owner keeps it, and no other process has opened the database for writing.
+Status DBImpl::CheckLive() const {
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the loads of a read come first; x86 keeps the order of loads
+  if (__builtin_expect(live_reader_->has_expired(), 0)) {
+    return Status::Expired("the process that writes " + path_ + " waited too long for this reader, and reuses what it held; " +
+                           "open the database again");
+  }
+  if (__builtin_expect(regions_->WriterChanged(writer_runs_), 0))
+    return Status::Expired("another process has opened " + path_ + " for writing; open the database again");
+  return Status::OK();
+}
+
+Status DBImpl::FollowOwner() {
+  if (__builtin_expect(fork_mark_.is_in_child(), 0)) return InChild();
+  const LiveBoard& board = live_reader_->board();
+  if (__builtin_expect(board.version.load(std::memory_order_seq_cst) == followed_version_.load(std::memory_order_acquire) &&
+                           board.growths.load(std::memory_order_acquire) == followed_growths_.load(std::memory_order_acquire),
+                       1)) {
+    return CheckLive();
+  }
+  return FollowChanges();
+}
+
+// ORDER  The version is loaded first, then the pointers, so what is installed is at least as new as the version. The hold comes
+//        before the pointers.
+Status DBImpl::FollowChanges() {
+  const std::lock_guard lock(follow_mutex_);
+  Status status = CheckLive();
+  if (!status.ok()) return status;
+  const LiveBoard& board = live_reader_->board();
+  const uint64_t growths = board.growths.load(std::memory_order_seq_cst);
+  if (growths != followed_growths_.load(std::memory_order_relaxed)) {
+    status = regions_->MapNewParts();
+    if (!status.ok()) return status;
+    regions_->ClearDamage();  // pointers into the new parts looked like damage; LiveDB repeats the reads
+    followed_growths_.store(growths, std::memory_order_release);
+  }
+  const uint64_t version = board.version.load(std::memory_order_seq_cst);
+  if (version == followed_version_.load(std::memory_order_relaxed)) return Status::OK();
+  const uint64_t epoch = live_reader_->Hold();
+  bool is_held = true;
+  try {
+    const uint64_t ranges = board.ranges.load(std::memory_order_acquire);
+    const uint64_t view = board.view.load(std::memory_order_acquire);
+    if (view != followed_view_) {
+      status = InstallForeignView(view, epoch);
+      is_held = !status.ok();
+    }
+    // After the view: an older set with a newer view is right, since it has all tombstones that hide entries of the view.
+    if (status.ok() && ranges != followed_ranges_) status = InstallForeignRanges(ranges);
+    // The blocks may have been reused while they were read, if this reader has expired.
+    if (Status valid = CheckLive(); !valid.ok()) status = valid;
+  } catch (...) {
+    if (is_held) live_reader_->Release(epoch);
+    throw;
+  }
+  if (is_held) live_reader_->Release(epoch);
+  if (!status.ok()) return status;
+  followed_version_.store(version, std::memory_order_release);
+  epochs_.Reclaim();
+  return Status::OK();
+}
+
+// A family that the owner has created since the open gets the default options.
+Family* DBImpl::FollowFamily(const LiveFamily& from) {
+  Family* family = FindFamily(from.id);
+  if (family != nullptr && family->number == from.number) return family;
+  ColumnFamilyOptions options;
+  options.merge_operator = options_.merge_operator;
+  options.l1 = static_cast<L1Kind>(from.l1_kind);
+  if (from.comparator != StoredName(*options.comparator) || FindLevelKind(options.l1) == nullptr) return nullptr;
+  const std::lock_guard lock(families_mutex_);
+  if (family != nullptr) family->dropped.store(true, std::memory_order_release);
+  family = NewFamily(from.id, from.number, from.name, options);
+  if (!AttachLevel(family).ok()) {
+    families_.pop_back();
+    return nullptr;
+  }
+  by_id_[from.id].store(family, std::memory_order_release);
+  return family;
+}
+
+std::shared_ptr<Memtable> DBImpl::AttachForeign(const LiveMemtable& from) {
+  const SharedMemory* const heap = &live_reader_->heap();
+  const auto attach = [this, heap, id = from.id](uint32_t family, uint64_t offset, uint64_t bytes) -> std::unique_ptr<Memtable> {
+    const Family* const known = FindFamily(family);
+    if (known == nullptr || offset >= heap->bytes() || bytes > heap->bytes() - offset) return nullptr;
+    std::unique_ptr<Arena> arena = Arena::Attach(heap, offset, bytes);
+    if (arena == nullptr) throw std::bad_alloc();
+    return AttachMemtable(foreign_memtable_kind_, {id, regions_.get(), &known->order, std::move(arena), 0, 0});
+  };
+  std::shared_ptr<Memtable> memtable = attach(0, from.heap_offset, from.first_bytes);
+  if (memtable != nullptr) memtable->FollowSiblings(heap, attach);
+  return memtable;
+}
+
+Status DBImpl::InstallForeignView(uint64_t offset, uint64_t epoch) {
+  LiveView from;
+  if (Status status = LoadView(offset, &from); !status.ok()) return status;
+  if (from.memtables.empty() || FindMemtableType(static_cast<MemtableKind>(from.memtable_kind)) == nullptr) return BadView();
+  foreign_memtable_kind_ = static_cast<MemtableKind>(from.memtable_kind);
+  auto view = std::make_unique<ReadView>();
+  for (const LiveMemtable& each : from.memtables) {
+    std::shared_ptr<Memtable> memtable;
+    // A memtable that the last view has already is taken over, with its runs.
+    if (current_view_ != nullptr) {
+      const auto is_same = [&each](const std::shared_ptr<Memtable>& known) { return known->id() == each.id; };
+      if (is_same(current_view_->active)) memtable = current_view_->active;
+      for (const auto& known : current_view_->immutables) {
+        if (is_same(known)) memtable = known;
+      }
+    }
+    if (memtable == nullptr) memtable = AttachForeign(each);
+    if (memtable == nullptr) return BadView();
+    if (view->active == nullptr) {
+      view->active = std::move(memtable);
+    } else {
+      view->immutables.push_back(std::move(memtable));
+    }
+  }
+  std::map<uint64_t, std::shared_ptr<L0Index>> indexes;
+  std::vector<bool> is_listed(kMaxFamilies);
+  for (const LiveFamily& each : from.families) {
+    if (each.id >= kMaxFamilies) return BadView();
+    Family* const family = FollowFamily(each);
+    if (family == nullptr) continue;  // this process cannot read the family
+    is_listed[each.id] = true;
+    if (each.is_dropped) family->dropped.store(true, std::memory_order_release);
+    family->l1_entries.store(each.l1_entries, std::memory_order_relaxed);
+    FamilyView levels;
+    levels.l1 = family->attached_level;
+    for (const LiveTable& listed : each.tables) {
+      auto table = std::make_shared<PmTable>(listed.id, listed.boundary, regions_.get(), &family->order, each.id);
+      if (listed.heads.size() != table->heads().size()) return BadView();
+      table->heads() = listed.heads;
+      for (uint32_t region = 0; region < regions_->count(); ++region)
+        table->list.SetHead(region, &table->heads()[region * kMaxHeight]);
+      table->begin = listed.begin;
+      table->entries = listed.entries;
+      table->checkpointed.store(true, std::memory_order_relaxed);
+      if (listed.index_offset != 0) {
+        std::shared_ptr<L0Index>& index = indexes[listed.index_offset];
+        if (index == nullptr)
+          index = L0Index::Attach(regions_.get(), live_reader_->heap(), listed.index_offset, listed.index_buckets);
+        table->SetIndex({index, static_cast<uint32_t>(listed.index_column)});
+      }
+      levels.l0.push_back(std::move(table));
+      levels.orders.push_back({nullptr, 1});
+    }
+    view->Alter(each.id, [&levels](FamilyView* of_view) { *of_view = std::move(levels); });
+  }
+  // A dropped family that the owner has purged stays in this view, empty, for its handles.
+  for (const auto& family : families_) {
+    if (is_listed[family->id] || FindFamily(family->id) != family.get()) continue;
+    family->dropped.store(true, std::memory_order_release);
+    family->is_gone.store(true, std::memory_order_release);
+    view->Alter(family->id, [](FamilyView* of_view) { of_view->l1 = std::make_shared<EmptyLevel>(); });
+  }
+  std::shared_ptr<ReadView> fresh(view.release(), [this, epoch](ReadView* dying) {
+    delete dying;
+    live_reader_->Release(epoch);
+  });
+  std::lock_guard lock(view_mutex_);
+  const std::shared_ptr<const ReadView> old = std::exchange(current_view_, std::move(fresh));
+  view_.store(current_view_.get(), std::memory_order_release);
+  active_.store(current_view_->active.get(), std::memory_order_release);
+  followed_view_ = offset;
+  // Pinned slices are in segments that the old view holds.
+  if (old != nullptr) epochs_.RetirePinned([kept = old]() mutable { kept.reset(); });
+  return Status::OK();
+}
+
+// ORDER  A tombstone leaves the owner's set when its sweep is over. A read of this process may have begun before; it must not
+//        meet an entry that the tombstone hides, and then a set without it. So the reads of before end first.
+Status DBImpl::InstallForeignRanges(uint64_t offset) {
+  uint64_t words = 0;
+  const uint64_t* const block = BlockAt(live_reader_->heap(), offset, &words);
+  LiveRanges from;
+  if (block == nullptr) return BadView();
+  if (Status status = LiveRanges::Decode(block, words, &from); !status.ok()) return status;
+  epochs_.Synchronize();
+  std::lock_guard lock(ranges_mutex_);
+  std::vector<std::shared_ptr<const RangeTombstones>> sets(kMaxFamilies);
+  for (const LiveRanges::OfFamily& each : from.families) {
+    const Family* const family = each.family < kMaxFamilies ? FindFamily(each.family) : nullptr;
+    if (family == nullptr) continue;
+    std::vector<RangeTombstones::Tombstone> tombstones;
+    for (const LiveRange& range : each.ranges) {
+      auto tombstone = std::make_shared<RangeTombstone>();
+      tombstone->begin = range.begin;
+      tombstone->end = range.end;
+      tombstone->sequence = range.sequence;
+      tombstone->record = range.record;
+      tombstones.push_back(std::move(tombstone));
+    }
+    sets[each.family] = RangeTombstones::With(nullptr, std::move(tombstones), family->order);
+  }
+  for (uint32_t id = 0; id < kMaxFamilies; ++id) {
+    Family* const family = FindFamily(id);
+    if (family == nullptr || (sets[id] == nullptr && family->current_ranges == nullptr)) continue;
+    InstallRanges(family, &sets[id]);
+    RetireRanges(std::move(sets[id]));
+  }
+  followed_ranges_ = offset;
+  return Status::OK();
+}
+
+bool DBImpl::IsNewestView(const ReadView& view) {
+  if (live_reader_ != nullptr) {
+    if (Status status = FollowOwner(); !status.ok()) throw LiveFailure{status};
+  }
+  return view_.load(std::memory_order_acquire) == &view;
+}
+
+// ---- Snapshots
+
+// With many writers, a larger number is nearly always drawn while the writes up to the chosen one end. The owner can choose a
+// number as a barrier (visibility.cc), which this process cannot.
+uint64_t DBImpl::RegisterLiveSnapshot() {
+  constexpr int kTries = 100;
+  uint64_t sequence = 0;
+  bool is_settled = false;
+  for (int i = 0; i < kTries && !is_settled; ++i) {
+    sequence = snapshots_.Register([this] { return live_reader_->ChooseSnapshot(); });
+    is_settled = live_reader_->WaitSettled(sequence);
+    if (!is_settled) snapshots_.Unregister(sequence);
+  }
+  if (!is_settled) {
+    uint32_t element = 0;
+    if (Status status = live_reader_->AskForSnapshot(&sequence, &element); !status.ok()) throw LiveFailure{status};
+    snapshots_.RegisterAgain(sequence);
+    live_reader_->FreeElement(element);
+  }
+  // The view and the tombstones must be at least as new as the number.
+  if (Status status = FollowOwner(); !status.ok()) {
+    snapshots_.Unregister(sequence);
+    throw LiveFailure{status};
+  }
+  return sequence;
+}
+
+}  // namespace braiddb

@@ -1,0 +1,130 @@
+// LiveReader: the connection of a process that reads a database to the process that has it open for writing.
+// docs/design/0024-live-readers.md
+//
+// HOLDS      Each read view of this process holds an epoch of the owner. The smallest one is in ReaderSlot::epoch, and the owner
+//            keeps whatever was retired in that epoch or later.
+// SNAPSHOTS  A snapshot is registered in the slot. The owner keeps the versions that it sees.
+// VALIDITY   The owner does not wait for readers. So after a read the reader checks that it has not expired, and that no other
+//            process has opened the database for writing. Until then, what was read may come from memory that is used for
+//            something else.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "braiddb/status.h"
+#include "db/live_board.h"
+#include "util/fork_guard.h"
+#include "util/local_client.h"
+#include "util/shared_memory.h"
+
+namespace braiddb {
+
+// The socket file in the directory of a database that is open for writing.
+inline constexpr char kLiveSocket[] = "LIVE";
+// The messages. A reader asks for a place until the answer is not kLiveWait; the answer comes with three descriptors: board,
+// heap, slot. Then the owner sends kLiveNews after each change of LiveBoard::version.
+inline constexpr char kLiveHello[] = "braiddb live reader ";  // then kLiveLayout as eight bytes
+inline constexpr char kLiveWait[] = "wait";
+inline constexpr char kLiveWelcome[] = "welcome";
+inline constexpr char kLiveNews[] = "news";
+// Asks for the list of readers. The answer has a line for each: pid, seconds since the begin, 1 if it has expired, and the oldest
+// snapshot or -1.
+inline constexpr char kLiveList[] = "list";
+// The message of a reader that wants to know the number of a snapshot that the owner has chosen and registered: then the index of
+// an element of ReaderSlot::snapshots as four bytes. The answer: kLiveSnapshot and the sequence number as eight bytes.
+inline constexpr char kLiveSnapshot[] = "snapshot ";
+
+// Thrown by a read whose result is no Status.
+struct LiveFailure {
+  Status status;
+};
+
+// Thread safety: all methods may be called concurrently after Attach.
+class LiveReader {
+ public:
+  // NotFound: no process serves the database in this directory. Aborted: the process closes the database, or has ended.
+  // NotSupported: another version of the library serves it. Busy: the owner has no room for another reader, or does not answer.
+  static Status Attach(const std::string& directory, std::unique_ptr<LiveReader>* result);
+  ~LiveReader();
+  LiveReader(const LiveReader&) = delete;
+  LiveReader& operator=(const LiveReader&) = delete;
+
+  const LiveBoard& board() const { return *board_; }
+  const SharedMemory& heap() const { return *heap_; }
+  // Begins to call `on_news` in a thread of this object, after each message of the owner. REQUIRES: called once.
+  void Follow(std::function<void()> on_news);
+  // Ends that thread.
+  void StopFollowing();
+
+  // Holds the present epoch of the owner. What the caller can reach from LiveBoard::view from now on is kept until Release.
+  uint64_t Hold();
+  void Release(uint64_t epoch);
+
+  // Chooses the newest sequence number as a snapshot, and registers it. Throws std::bad_alloc if there are too many snapshots. A
+  // number that is registered already is the result again, and counts once.
+  uint64_t ChooseSnapshot();
+  void AddSnapshot(uint64_t sequence);
+  void DropSnapshot(uint64_t sequence);
+  // Returns when all writes up to the number are visible, and no write with a larger number was visible before them: the number
+  // is then a state of the database. False: a larger number was drawn meanwhile, so the state is not known.
+  bool WaitSettled(uint64_t sequence) const;
+  // Lets the owner choose a snapshot, and registers it in *element of the slot, beside other registrations of the number.
+  // TimedOut: the owner does not answer.
+  Status AskForSnapshot(uint64_t* sequence, uint32_t* element);
+  // Ends the registration of AskForSnapshot.
+  void FreeElement(uint32_t element);
+  // Returns when the barriers with positions up to `sequence` are complete.
+  void WaitBarriers(uint64_t sequence) const;
+
+  // A child of fork(2) shares the slot with its parent, and must not store to it.
+  bool is_in_child() const { return fork_generation.load(std::memory_order_relaxed) != generation_; }
+  bool has_expired() const { return slot_->expired.load(std::memory_order_acquire) != 0; }
+  bool owner_is_gone() const { return owner_is_gone_.load(std::memory_order_acquire); }
+
+ private:
+  LiveReader(std::unique_ptr<LocalClient> client, std::unique_ptr<SharedMemory> board, std::unique_ptr<SharedMemory> heap,
+             std::unique_ptr<SharedMemory> slot);
+  // Throws LiveFailure if the owner has ended while it published a batch with a number up to `bound`.
+  void RefuseHalfBatches(uint64_t bound) const;
+  // Waits until `number` is larger than `bound`. Returns at once if the owner is gone: its numbers do not change any more.
+  void WaitAbove(const AnnouncedNumber& number, uint64_t bound) const;
+  template <class Visit>
+  void ForEachThread(const Visit& visit) const;
+  // An unused element of ReaderSlot::snapshots. Throws std::bad_alloc if there is none. REQUIRES: mutex_.
+  uint32_t TakeElement();
+  void Listen();
+
+  const std::unique_ptr<LocalClient> client_;
+  const std::unique_ptr<SharedMemory> board_memory_;
+  const std::unique_ptr<SharedMemory> heap_;
+  const std::unique_ptr<SharedMemory> slot_memory_;
+  const LiveBoard* const board_;
+  ReaderSlot* const slot_;
+  const uint32_t generation_ = fork_generation.load(std::memory_order_relaxed);
+  std::atomic<bool> owner_is_gone_{false};
+  std::atomic<bool> stopping_{false};
+  std::function<void()> on_news_;
+  std::thread listener_;
+
+  std::mutex mutex_;
+  std::multiset<uint64_t> held_;
+  std::map<uint64_t, uint32_t> snapshots_;  // by sequence number: the element of the slot
+  std::set<uint32_t> free_elements_;        // below slot_->snapshots_used
+
+  std::mutex asking_mutex_;  // held by the thread that asks for a snapshot
+  std::mutex answer_mutex_;
+  std::condition_variable answered_;
+  uint32_t asked_element_ = 0;  // answer_mutex_
+  uint64_t answer_ = 0;         // the last sequence number that the owner has sent, plus 1; 0: none
+};
+
+}  // namespace braiddb

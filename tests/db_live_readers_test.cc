@@ -1,0 +1,623 @@
+// Reading a database that is open for writing: OpenForReadOnly beside the writer, in this and in other processes.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "braiddb/db.h"
+#include "braiddb/write_batch.h"
+#include "db/live_board.h"
+#include "db/live_reader.h"
+#include "tests/support/db_fixture.h"
+#include "tests/support/db_test_util.h"
+#include "tests/support/fork_may_lock.h"
+#include "tests/support/leave_child.h"
+#include "tests/support/merge_operators.h"
+#include "tests/support/wait_until.h"
+#include "util/local_client.h"
+#include "util/shared_memory.h"
+#include "util/sync_point.h"
+
+namespace braiddb::test {
+namespace {
+
+struct Case {
+  const char* name;
+  MemtableKind memtable;
+  uint32_t regions;
+};
+
+class LiveReadersTest : public DbOpenTest, public testing::WithParamInterface<Case> {
+ protected:
+  void SetUp() override {
+    options_ = TinyOptions(GetParam().regions);
+    options_.l1 = L1Kind::kBraidedSkipList;
+    options_.memtable = GetParam().memtable;
+    options_.merge_operator = std::make_shared<AppendOperator>();
+  }
+  std::unique_ptr<DB> OpenReader() {
+    std::unique_ptr<DB> reader;
+    const Status status = DB::OpenForReadOnly(options_, path_, &reader);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return reader;
+  }
+
+  Options options_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, LiveReadersTest,
+                         testing::Values(Case{"hash", MemtableKind::kHash, 1}, Case{"skiplist", MemtableKind::kSkipList, 1},
+                                         Case{"regions", MemtableKind::kHash, 2}),
+                         [](const auto& of) { return of.param.name; });
+
+std::map<std::string, std::string> Scan(DB* db, const ReadOptions& options = {}) {
+  std::map<std::string, std::string> found;
+  const auto iterator = db->NewIterator(options);
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) found.emplace(iterator->key(), iterator->value());
+  EXPECT_TRUE(iterator->status().ok()) << iterator->status().ToString();
+  return found;
+}
+
+std::map<std::string, std::string> ScanBackward(DB* db) {
+  std::map<std::string, std::string> found;
+  const auto iterator = db->NewIterator({});
+  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) found.emplace(iterator->key(), iterator->value());
+  EXPECT_TRUE(iterator->status().ok()) << iterator->status().ToString();
+  return found;
+}
+
+// One thread writes and reads in turn, so a model knows the result of each read.
+TEST_P(LiveReadersTest, SeesEachWriteThatWasAcknowledged) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  std::map<std::string, std::string> model;
+  Random random(11);
+  const auto any_key = [&random] { return NumberedKey(static_cast<int>(random.Next() % 500)); };
+  struct Held {
+    const Snapshot* snapshot;
+    std::map<std::string, std::string> state;
+  };
+  std::vector<Held> held;
+  for (int i = 0; i < 20000; ++i) {
+    const std::string key = any_key();
+    switch (random.Next() % 16) {
+      case 0:
+        ASSERT_OK(writer->Delete({}, key));
+        model.erase(key);
+        break;
+      case 1: {
+        WriteBatch batch;
+        for (int j = 0; j < 5; ++j) {
+          const std::string own = any_key();
+          const std::string value = PatternedValue(i + j, 200);
+          batch.Put(own, value);
+          model[own] = value;
+        }
+        ASSERT_OK(writer->Write({}, batch));
+        break;
+      }
+      case 2:
+        ASSERT_OK(writer->Merge({}, key, "+" + std::to_string(i)));
+        model[key] = AppendOperator::Apply(model.contains(key) ? model[key] : std::string(), "+" + std::to_string(i));
+        break;
+      case 3:
+        if (random.Next() % 50 == 0) {
+          const std::string end = NumberedKey(static_cast<int>(random.Next() % 500));
+          ASSERT_OK(writer->DeleteRange({}, writer->DefaultColumnFamily(), std::min(key, end), std::max(key, end)));
+          model.erase(model.lower_bound(std::min(key, end)), model.lower_bound(std::max(key, end)));
+        }
+        break;
+      default:
+        model[key] = PatternedValue(i, 200);
+        ASSERT_OK(writer->Put({}, key, model[key]));
+    }
+    if (i % 4001 == 4000) {
+      ASSERT_OK(writer->CompactRange({}, nullptr, nullptr));
+    }
+    if (i % 1777 == 1776) {
+      ASSERT_OK(writer->Flush());
+    }
+    const std::string asked = random.Next() % 2 == 0 ? key : any_key();
+    std::string value;
+    const Status status = reader->Get({}, asked, &value);
+    if (const auto known = model.find(asked); known == model.end()) {
+      ASSERT_TRUE(status.IsNotFound()) << i << " " << status.ToString();
+    } else {
+      ASSERT_TRUE(status.ok()) << i << " " << asked << " " << status.ToString();
+      ASSERT_EQ(value, known->second) << i;
+    }
+    if (i % 500 == 0) {
+      ASSERT_EQ(Scan(reader.get()), model) << i;
+      ASSERT_EQ(ScanBackward(reader.get()), model) << i;
+      held.push_back({reader->GetSnapshot(), model});
+      ASSERT_NE(held.back().snapshot, nullptr);
+    }
+    if (i % 700 == 0 && !held.empty()) {
+      ReadOptions at;
+      const size_t which = random.Next() % held.size();
+      at.snapshot = held[which].snapshot;
+      ASSERT_EQ(Scan(reader.get(), at), held[which].state) << i;
+      reader->ReleaseSnapshot(held[which].snapshot);
+      held.erase(held.begin() + static_cast<std::ptrdiff_t>(which));
+    }
+  }
+  for (const Held& each : held) reader->ReleaseSnapshot(each.snapshot);
+  reader.reset();
+  ASSERT_OK(writer->Close());
+}
+
+// Values of a megabyte let the regions grow between any two reads, and within scans.
+TEST_P(LiveReadersTest, FollowsRegionsThatGrow) {
+  options_.memtable_size = 1 << 20;
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  const auto iterator = reader->NewIterator({});
+  std::map<std::string, std::string> model;
+  for (int i = 0; i < 60; ++i) {
+    const std::string key = NumberedKey(i);
+    model[key] = PatternedValue(i, 1 << 20);
+    ASSERT_OK(writer->Put({}, key, model[key]));
+    std::string value;
+    ASSERT_OK(reader->Get({}, key, &value));
+    ASSERT_TRUE(value == model[key]) << i;
+    PinnableSlice pinned;
+    ASSERT_OK(reader->Get({}, NumberedKey(i / 2), &pinned));
+    ASSERT_TRUE(pinned.slice() == model[NumberedKey(i / 2)]);
+  }
+  ASSERT_TRUE(Scan(reader.get()) == model);
+  iterator->SeekToFirst();  // as of before all writes
+  EXPECT_FALSE(iterator->Valid());
+  EXPECT_OK(iterator->status());
+}
+
+TEST_P(LiveReadersTest, AScanGoesOnWhileRegionsGrow) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  std::map<std::string, std::string> model;
+  for (int i = 0; i < 500; ++i) {
+    model[NumberedKey(i)] = PatternedValue(i, 100);
+    ASSERT_OK(writer->Put({}, NumberedKey(i), model[NumberedKey(i)]));
+  }
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  for (const bool forward : {true, false}) {
+    const auto iterator = reader->NewIterator({});
+    std::map<std::string, std::string> found;
+    int i = 0;
+    for (forward ? iterator->SeekToFirst() : iterator->SeekToLast(); iterator->Valid();
+         forward ? iterator->Next() : iterator->Prev()) {
+      found.emplace(iterator->key(), iterator->value());
+      // Overwrites keys before and behind the position.
+      for (int key = i % 10; i % 5 == 0 && key < 500; key += 50)
+        ASSERT_OK(writer->Put({}, NumberedKey(key), std::string(30000, 'x')));
+      ++i;
+    }
+    ASSERT_OK(iterator->status());
+    EXPECT_TRUE(found == model) << found.size();
+    for (auto& [key, value] : model) ASSERT_OK(writer->Put({}, key, value));
+  }
+}
+
+TEST_P(LiveReadersTest, FollowsFamilies) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  std::unique_ptr<ColumnFamilyHandle> first;
+  ASSERT_OK(writer->CreateColumnFamily(ColumnFamilyOptions(options_), "first", &first));
+  ASSERT_OK(writer->Put({}, first.get(), "a", "1"));
+  std::unique_ptr<DB> reader;
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
+  const std::vector<ColumnFamilyDescriptor> families{{kDefaultColumnFamilyName, ColumnFamilyOptions(options_)},
+                                                     {"first", ColumnFamilyOptions(options_)}};
+  ASSERT_OK(DB::OpenForReadOnly(options_, path_, families, &handles, &reader));
+  std::string value;
+  ASSERT_OK(reader->Get({}, handles[1].get(), "a", &value));
+  EXPECT_EQ(value, "1");
+  EXPECT_TRUE(reader->Get({}, handles[0].get(), "a", &value).IsNotFound());
+
+  std::unique_ptr<ColumnFamilyHandle> second;
+  ASSERT_OK(writer->CreateColumnFamily(ColumnFamilyOptions(options_), "second", &second));
+  WriteBatch batch;
+  batch.Put(first.get(), "b", "2");
+  batch.Put(second.get(), "c", "3");
+  ASSERT_OK(writer->Write({}, batch));
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> all;
+  ASSERT_OK(reader->GetColumnFamilies(&all));
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[2]->GetName(), "second");
+  std::vector<std::string> values;
+  const auto statuses = reader->MultiGet({}, {all[1].get(), all[2].get()}, {"b", "c"}, &values);
+  ASSERT_OK(statuses[0]);
+  ASSERT_OK(statuses[1]);
+  EXPECT_EQ(values, (std::vector<std::string>{"2", "3"}));
+  for (int i = 0; i < 3000; ++i) ASSERT_OK(writer->Put({}, second.get(), NumberedKey(i), PatternedValue(i, 100)));
+  for (int i = 0; i < 3000; i += 7) {
+    ASSERT_OK(reader->Get({}, all[2].get(), NumberedKey(i), &value));
+    ASSERT_EQ(value, PatternedValue(i, 100));
+  }
+  const auto iterator = reader->NewIterator({}, all[2].get());
+  ASSERT_OK(writer->DropColumnFamily(second.get()));
+  second.reset();
+  EXPECT_TRUE(WaitUntil([&] { return reader->Get({}, all[2].get(), "c", &value).IsInvalidArgument(); }));
+  // The iterator keeps its view.
+  int count = 0;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++count;
+  EXPECT_OK(iterator->status());
+  EXPECT_EQ(count, 3001);
+  // A new family with the id or the name of the old one is another one.
+  ASSERT_OK(writer->CreateColumnFamily(ColumnFamilyOptions(options_), "second", &second));
+  ASSERT_OK(writer->Put({}, second.get(), "c", "4"));
+  EXPECT_FALSE(reader->Get({}, all[2].get(), "c", &value).ok());
+  ASSERT_OK(reader->GetColumnFamilies(&all));
+  ASSERT_EQ(all.size(), 3u);
+  ASSERT_OK(reader->Get({}, all[2].get(), "c", &value));
+  EXPECT_EQ(value, "4");
+}
+
+TEST_P(LiveReadersTest, ChangesNothing) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  EXPECT_FALSE(reader->Put({}, "a", "b").ok());
+  EXPECT_FALSE(reader->Delete({}, "a").ok());
+  EXPECT_FALSE(reader->DeleteRange({}, reader->DefaultColumnFamily(), "a", "b").ok());
+  EXPECT_FALSE(reader->Flush().ok());
+  EXPECT_FALSE(reader->CompactRange({}, nullptr, nullptr).ok());
+  std::unique_ptr<ColumnFamilyHandle> handle;
+  EXPECT_FALSE(reader->CreateColumnFamily(ColumnFamilyOptions(options_), "x", &handle).ok());
+  ASSERT_OK(reader->Close());
+  ASSERT_OK(writer->Put({}, "a", "b"));
+}
+
+// The state of the last moment stays, until another process opens the database for writing.
+TEST_P(LiveReadersTest, OutlivesTheWriter) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  std::map<std::string, std::string> model;
+  for (int i = 0; i < 5000; ++i) {
+    model[NumberedKey(i % 1000)] = PatternedValue(i, 100);
+    ASSERT_OK(writer->Put({}, NumberedKey(i % 1000), model[NumberedKey(i % 1000)]));
+  }
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  const Snapshot* const snapshot = reader->GetSnapshot();
+  const auto iterator = reader->NewIterator({});
+  iterator->SeekToFirst();
+  ASSERT_OK(writer->Put({}, "last", "words"));
+  model["last"] = "words";
+  ASSERT_OK(writer->Close());
+  writer.reset();
+  EXPECT_TRUE(Scan(reader.get()) == model);
+  std::string value;
+  ASSERT_OK(reader->Get({}, "last", &value));
+  ReadOptions at;
+  at.snapshot = snapshot;
+  EXPECT_TRUE(reader->Get(at, "last", &value).IsNotFound());
+  int count = 0;
+  for (; iterator->Valid(); iterator->Next()) ++count;
+  EXPECT_EQ(count, 1000);
+  EXPECT_OK(iterator->status());
+
+  writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  EXPECT_TRUE(HoldsExactly(writer.get(), model));
+  EXPECT_TRUE(reader->Get({}, "last", &value).IsExpired());
+  const auto late = reader->NewIterator({});
+  late->SeekToFirst();
+  EXPECT_TRUE(late->status().IsExpired()) << late->status().ToString();
+  reader->ReleaseSnapshot(snapshot);
+  auto next = OpenReader();
+  ASSERT_NE(next, nullptr);
+  EXPECT_TRUE(Scan(next.get()) == model);
+}
+
+// Space that a reader holds is not used again; when the reader has left, it is.
+TEST_P(LiveReadersTest, KeepsWhatItHolds) {
+  options_.max_region_size = 64 << 20;
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  std::map<std::string, std::string> model;
+  for (int i = 0; i < 100; ++i) {
+    model[NumberedKey(i)] = PatternedValue(i, 2000);
+    ASSERT_OK(writer->Put({}, NumberedKey(i), model[NumberedKey(i)]));
+  }
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  const auto iterator = reader->NewIterator({});
+  PinnableSlice pinned;
+  ASSERT_OK(reader->Get({}, NumberedKey(3), &pinned));
+  for (int i = 0; i < 10000; ++i) ASSERT_OK(writer->Put({}, NumberedKey(i % 100), PatternedValue(i, 2000)));
+  ASSERT_OK(writer->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(pinned.slice(), Slice(model[NumberedKey(3)]));
+  std::map<std::string, std::string> found;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) found.emplace(iterator->key(), iterator->value());
+  EXPECT_OK(iterator->status());
+  EXPECT_TRUE(found == model);
+}
+
+TEST_P(LiveReadersTest, ManyReadersAtOnce) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  std::vector<std::unique_ptr<DB>> readers;
+  for (int i = 0; i < 126; ++i) {
+    readers.push_back(OpenReader());
+    ASSERT_NE(readers.back(), nullptr);
+    ASSERT_OK(writer->Put({}, NumberedKey(i), PatternedValue(i, 1000)));
+  }
+  std::string value;
+  for (size_t reader = 0; reader < readers.size(); ++reader) {
+    ASSERT_OK(readers[reader]->Get({}, NumberedKey(125), &value));
+    ASSERT_EQ(value, PatternedValue(125, 1000));
+  }
+}
+
+// The name of the socket file is the database's: a file of another kind stays, and the database works without readers.
+TEST_P(LiveReadersTest, AForeignFileOfThatNameStays) {
+  OpenOrFail(options_, path_).reset();
+  std::ofstream(path_ + "/LIVE") << "mine";
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  ASSERT_OK(writer->Put({}, "a", "b"));
+  std::unique_ptr<DB> reader;
+  EXPECT_TRUE(DB::OpenForReadOnly(options_, path_, &reader).IsBusy());
+  ASSERT_OK(writer->Close());
+  writer.reset();
+  EXPECT_EQ(ReadFileOrDie(path_ + "/LIVE"), "mine");
+}
+
+TEST_P(LiveReadersTest, AClosedDatabaseLeavesNoSocket) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  struct stat file {};
+  ASSERT_EQ(lstat((path_ + "/LIVE").c_str(), &file), 0);
+  EXPECT_TRUE(S_ISSOCK(file.st_mode));
+  EXPECT_EQ(file.st_mode & 0777, 0600u);
+  ASSERT_OK(writer->Close());
+  EXPECT_NE(lstat((path_ + "/LIVE").c_str(), &file), 0);
+}
+
+// Whatever a reader stores in its slot, the writer goes on, and its data stay.
+TEST_P(LiveReadersTest, AHostileSlotHarmsNobody) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  std::map<std::string, std::string> model;
+  auto honest = OpenReader();
+  ASSERT_NE(honest, nullptr);
+  std::unique_ptr<LocalClient> client;
+  ASSERT_OK(LocalClient::Connect(path_, kLiveSocket, &client));
+  std::string hello(kLiveHello), answer;
+  hello.append(reinterpret_cast<const char*>(&kLiveLayout), sizeof(kLiveLayout));
+  std::vector<int> descriptors;
+  ASSERT_OK(client->Send(hello));
+  ASSERT_OK(client->Receive(10000, &answer, &descriptors));
+  ASSERT_EQ(answer, kLiveWelcome);
+  ASSERT_EQ(descriptors.size(), 3u);
+  // Board and heap cannot be mapped for writing.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, descriptors[static_cast<size_t>(i)], 0), MAP_FAILED);
+    close(descriptors[static_cast<size_t>(i)]);
+  }
+  const auto slot = SharedMemory::Attach(descriptors[2], true, sizeof(ReaderSlot));
+  ASSERT_NE(slot, nullptr);
+  EXPECT_NE(ftruncate(slot->fd(), 0), 0);  // the size is sealed
+  Random random(9);
+  for (int i = 0; i < 5000; ++i) {
+    for (int j = 0; j < 200; ++j) {
+      const uint64_t word = random.Uniform(sizeof(ReaderSlot) / 8) * 8;
+      const uint64_t value = random.OneIn(3) ? random.Next() : random.Uniform(100000);
+      memcpy(slot->base() + word, &value, sizeof(value));
+    }
+    const std::string key = NumberedKey(static_cast<int>(random.Uniform(300)));
+    model[key] = PatternedValue(i, 300);
+    ASSERT_OK(writer->Put({}, key, model[key]));
+  }
+  ASSERT_OK(client->Send(random.Bytes(60)));  // ends the connection
+  for (int i = 0; i < 5000; ++i) {
+    const std::string key = NumberedKey(static_cast<int>(random.Uniform(300)));
+    model[key] = PatternedValue(i, 300);
+    ASSERT_OK(writer->Put({}, key, model[key]));
+  }
+  ASSERT_OK(writer->CompactRange({}, nullptr, nullptr));
+  EXPECT_TRUE(Scan(honest.get()) == model);
+  EXPECT_TRUE(HoldsExactly(writer.get(), model));
+  honest.reset();
+  ASSERT_OK(writer->Close());
+  writer.reset();
+  writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  EXPECT_TRUE(HoldsExactly(writer.get(), model));
+}
+
+TEST_P(LiveReadersTest, ReadersAreListed) {
+  std::vector<DB::LiveReaderInfo> list;
+  EXPECT_TRUE(DB::ListLiveReaders(path_, &list).IsNotFound());
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  ASSERT_OK(DB::ListLiveReaders(path_, &list));
+  EXPECT_TRUE(list.empty());
+  ASSERT_OK(writer->Put({}, "a", "b"));
+  auto reader = OpenReader();
+  auto second = OpenReader();
+  const Snapshot* const snapshot = reader->GetSnapshot();
+  ASSERT_OK(DB::ListLiveReaders(path_, &list));
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0].pid, getpid());
+  EXPECT_FALSE(list[0].has_expired);
+  EXPECT_EQ(list[0].oldest_snapshot, snapshot->GetSequenceNumber());
+  EXPECT_FALSE(list[1].oldest_snapshot.has_value());
+  uint64_t number = 0;
+  EXPECT_TRUE(writer->GetIntProperty("braiddb.num-live-readers", &number));
+  EXPECT_EQ(number, 2u);
+  reader->ReleaseSnapshot(snapshot);
+  reader.reset();
+  EXPECT_TRUE(WaitUntil([&] { return DB::ListLiveReaders(path_, &list).ok() && list.size() == 1; }));
+}
+
+// A writer that was killed leaves its socket. Neither that nor the removal of the database is hindered by it.
+TEST_P(LiveReadersTest, ASocketOfAKilledWriterIsNoObstacle) {
+  for (const bool opens_again : {true, false}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::unique_ptr<DB> db;
+      if (!DB::Open(options_, path_, &db).ok() || !db->Put({}, "a", "b").ok()) LeaveChild(1);
+      LeaveChild(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+    struct stat file {};
+    ASSERT_EQ(lstat((path_ + "/LIVE").c_str(), &file), 0);
+    if (opens_again) {
+      auto reader = OpenReader();  // without a writer
+      ASSERT_NE(reader, nullptr);
+      std::string value;
+      ASSERT_OK(reader->Get({}, "a", &value));
+      reader.reset();
+      auto writer = OpenOrFail(options_, path_);
+      ASSERT_NE(writer, nullptr);
+      ASSERT_NE(OpenReader(), nullptr);
+    } else {
+      ASSERT_OK(DB::Destroy(options_, path_));
+      EXPECT_NE(lstat(path_.c_str(), &file), 0);
+    }
+  }
+}
+
+// If a change cannot be published, readers get an error. Later readers see everything.
+TEST_P(LiveReadersTest, APublicationThatFailsIsMadeUpFor) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  ASSERT_OK(writer->Put({}, "a", "old"));
+  ASSERT_OK(writer->Put({}, "z", "other"));
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  std::string value;
+  ASSERT_OK(reader->Get({}, "a", &value));
+  for (const bool ranges : {true, false}) {
+    SyncPoints::Instance().SetCallback("DBImpl::PublishBlock", [](void* fails) { *static_cast<bool*>(fails) = true; });
+    SyncPoints::Instance().Enable();
+    if (ranges) {
+      ASSERT_OK(writer->DeleteRange({}, writer->DefaultColumnFamily(), "a", "b"));
+    } else {
+      ASSERT_OK(writer->Put({}, "y", "1"));
+      ASSERT_OK(writer->Flush());
+    }
+    SyncPoints::Instance().Clear();
+    EXPECT_TRUE(reader->Get({}, "z", &value).IsExpired());
+    for (const bool flushed : {false, true}) {
+      if (flushed) {
+        ASSERT_OK(writer->Flush());
+      }
+      reader = OpenReader();
+      ASSERT_NE(reader, nullptr);
+      EXPECT_TRUE(reader->Get({}, "a", &value).IsNotFound());
+      ASSERT_OK(reader->Get({}, "z", &value));
+      EXPECT_EQ(value, "other");
+    }
+  }
+}
+
+// Another process opens the database for writing while a reader opens it.
+TEST_P(LiveReadersTest, AWriterThatIsReplacedDuringTheOpenIsNoticed) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  ASSERT_OK(writer->Put({}, "a", "1"));
+  int times = 0;
+  SyncPoints::Instance().SetCallback("DBImpl::AttachToOwner:Attached", [&](void*) {
+    if (++times > 1) return;
+    ASSERT_OK(writer->Close());
+    writer.reset();
+    writer = OpenOrFail(options_, path_);
+    ASSERT_OK(writer->Put({}, "a", "2"));
+  });
+  SyncPoints::Instance().Enable();
+  auto reader = OpenReader();
+  SyncPoints::Instance().Clear();
+  ASSERT_NE(reader, nullptr);
+  EXPECT_EQ(times, 2);
+  std::string value;
+  ASSERT_OK(reader->Get({}, "a", &value));
+  EXPECT_EQ(value, "2");
+  ASSERT_OK(writer->Put({}, "a", "3"));
+  ASSERT_OK(reader->Get({}, "a", &value));
+  EXPECT_EQ(value, "3");
+}
+
+TEST_P(LiveReadersTest, TooManySnapshotsAreAnError) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  std::vector<const Snapshot*> snapshots;
+  for (uint32_t i = 0; i < ReaderSlot::kMaxSnapshots; ++i) {
+    ASSERT_OK(writer->Put({}, "a", std::to_string(i)));
+    snapshots.push_back(reader->GetSnapshot());
+    ASSERT_NE(snapshots.back(), nullptr) << i;
+  }
+  ASSERT_OK(writer->Put({}, "a", "last"));
+  EXPECT_EQ(reader->GetSnapshot(), nullptr);
+  EXPECT_TRUE(reader->NewIterator({})->status().IsMemoryLimit());
+  ASSERT_OK(writer->CompactRange({}, nullptr, nullptr));
+  for (uint32_t i = 0; i < ReaderSlot::kMaxSnapshots; ++i) {
+    ReadOptions at;
+    at.snapshot = snapshots[i];
+    std::string value;
+    ASSERT_OK(reader->Get(at, "a", &value));
+    ASSERT_EQ(value, std::to_string(i));
+    reader->ReleaseSnapshot(snapshots[i]);
+  }
+  const auto iterator = reader->NewIterator({});
+  iterator->SeekToFirst();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->value(), "last");
+}
+
+// A child of the reader's or the writer's process does not touch what they share.
+TEST_P(LiveReadersTest, ChildrenTouchNothing) {
+  if (kForkMayLock) GTEST_SKIP() << "AddressSanitizer may hold its locks at the fork";
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  ASSERT_OK(writer->Put({}, "a", "1"));
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  auto iterator = reader->NewIterator({});
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string value;
+    const bool is_refused = !reader->Get({}, "a", &value).ok();
+    iterator.reset();
+    reader.reset();
+    auto own = writer->NewIterator({});  // announces numbers, and ends without taking them back
+    const Snapshot* const snapshot = writer->GetSnapshot();
+    LeaveChild(is_refused && snapshot != nullptr ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ASSERT_OK(writer->Put({}, "a", "2"));
+  iterator->SeekToFirst();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->value(), "1");
+  std::string value;
+  ASSERT_OK(reader->Get({}, "a", &value));
+  EXPECT_EQ(value, "2");
+}
+
+}  // namespace
+}  // namespace braiddb::test

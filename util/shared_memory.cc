@@ -1,0 +1,181 @@
+#include "util/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <new>
+#include <string>
+
+#include "util/check.h"
+#include "util/fork_guard.h"
+
+namespace braiddb {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kHugePage = 2ull << 20;
+constexpr uint64_t kLeast = 256ull << 20;
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+uint64_t RoundToPages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+uint8_t* Map(int fd, uint64_t bytes, int protection) {
+  void* const memory = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  (void)madvise(memory, bytes, MADV_DONTDUMP);
+  return static_cast<uint8_t*>(memory);
+}
+
+}  // namespace
+
+// ---- SharedMemory
+
+std::unique_ptr<SharedMemory> SharedMemory::Create(uint64_t bytes) {
+  bytes = RoundToPages(bytes);
+  const int fd = memfd_create("braiddb", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return nullptr;
+  if (ftruncate(fd, static_cast<off_t>(bytes)) == 0 && fcntl(fd, F_ADD_SEALS, kSeals) == 0) {
+    if (uint8_t* const base = Map(fd, bytes, PROT_READ | PROT_WRITE)) {
+      std::unique_ptr<SharedMemory> result(new (std::nothrow) SharedMemory(fd, base, bytes, 0, true));
+      if (result != nullptr) return result;
+      munmap(base, bytes);
+    }
+  }
+  close(fd);
+  return nullptr;
+}
+
+SharedMemory::SharedMemory(int fd, uint8_t* base, uint64_t bytes, uint64_t guard_bytes, bool is_owner)
+    : fd_(fd), base_(base), bytes_(bytes), guard_bytes_(guard_bytes), is_owner_(is_owner) {
+  if (is_owner) GuardMapping("/proc/self/fd/" + std::to_string(fd), base, bytes);
+}
+
+std::unique_ptr<SharedMemory> SharedMemory::Attach(int fd, bool writable, uint64_t least_bytes, uint64_t guard_bytes) {
+  struct stat file {};
+  const int seals = fcntl(fd, F_GET_SEALS);
+  const bool is_sealed = seals >= 0 && (seals & kSeals) == kSeals;
+  if (is_sealed && fstat(fd, &file) == 0 && static_cast<uint64_t>(file.st_size) >= std::max(least_bytes, kPage)) {
+    const auto bytes = static_cast<uint64_t>(file.st_size);
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* const range = mmap(nullptr, bytes + guard_bytes, PROT_READ, flags, -1, 0);
+    if (range != MAP_FAILED) {
+      const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+      if (mmap(range, bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) != MAP_FAILED) {
+        (void)madvise(range, bytes, MADV_DONTDUMP);
+        std::unique_ptr<SharedMemory> result(new (std::nothrow)
+                                                 SharedMemory(fd, static_cast<uint8_t*>(range), bytes, guard_bytes, false));
+        if (result != nullptr) return result;
+      }
+      munmap(range, bytes + guard_bytes);
+    }
+  }
+  close(fd);
+  return nullptr;
+}
+
+SharedMemory::~SharedMemory() {
+  if (is_owner_) UnguardMapping(base_);
+  munmap(base_, bytes_ + guard_bytes_);
+  close(fd_);
+}
+
+int SharedMemory::OpenToRead() const {
+  char name[64];
+  std::snprintf(name, sizeof(name), "/proc/self/fd/%d", fd_);
+  return open(name, O_RDONLY | O_CLOEXEC);
+}
+
+void SharedMemory::Release(uint64_t offset, uint64_t bytes) {
+  BRAIDDB_DCHECK(offset % kPage == 0 && bytes % kPage == 0);
+  if (bytes != 0) (void)madvise(base_ + offset, bytes, MADV_REMOVE);
+}
+
+// ---- SharedHeap
+
+SharedHeap::SharedHeap(std::unique_ptr<SharedMemory> memory) : memory_(std::move(memory)) {
+  free_[kPage] = memory_->bytes() - kPage;  // offset 0 means none
+}
+
+std::unique_ptr<SharedHeap> SharedHeap::Create() {
+  const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  for (uint64_t bytes = std::bit_ceil(std::max(machine, kLeast)); bytes >= kLeast; bytes >>= 1) {
+    if (auto memory = SharedMemory::Create(bytes)) return std::unique_ptr<SharedHeap>(new SharedHeap(std::move(memory)));
+  }
+  return nullptr;
+}
+
+uint64_t SharedHeap::RoundUp(uint64_t bytes) { return RoundToPages(std::max<uint64_t>(bytes, 1)); }
+
+// First fit.
+uint64_t SharedHeap::Allocate(uint64_t bytes) {
+  bytes = RoundUp(bytes);
+  const uint64_t alignment = bytes >= kHugePage ? kHugePage : kPage;
+  const std::lock_guard lock(mutex_);
+  for (auto range = free_.begin(); range != free_.end(); ++range) {
+    const auto [begin, size] = *range;
+    const uint64_t offset = (begin + alignment - 1) / alignment * alignment;
+    if (offset + bytes > begin + size) continue;
+    if (offset + bytes < begin + size) free_[offset + bytes] = begin + size - offset - bytes;
+    if (offset > begin) {
+      range->second = offset - begin;
+    } else {
+      free_.erase(range);
+    }
+    allocated_bytes_ += bytes;
+    return offset;
+  }
+  return 0;
+}
+
+void SharedHeap::Free(uint64_t offset, uint64_t bytes) {
+  bytes = RoundUp(bytes);
+  const std::lock_guard lock(mutex_);
+  allocated_bytes_ -= bytes;
+  if (is_frozen_) return;
+  memory_->Release(offset, bytes);
+  try {
+    auto [range, is_new] = free_.emplace(offset, bytes);
+    BRAIDDB_CHECK(is_new);
+    if (const auto next = std::next(range); next != free_.end() && next->first == offset + bytes) {
+      range->second += next->second;
+      free_.erase(next);
+    }
+    if (range != free_.begin()) {
+      const auto before = std::prev(range);
+      if (before->first + before->second == offset) {
+        before->second += range->second;
+        free_.erase(range);
+      }
+    }
+  } catch (const std::bad_alloc&) {  // the address space is lost, not the memory
+  }
+}
+
+void SharedHeap::Freeze() {
+  const std::lock_guard lock(mutex_);
+  is_frozen_ = true;
+}
+
+bool SharedHeap::is_frozen() const {
+  const std::lock_guard lock(mutex_);
+  return is_frozen_;
+}
+
+bool SharedHeap::Empty(uint64_t offset, uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (is_frozen_) return false;
+  memory_->Release(offset, bytes);
+  return true;
+}
+
+uint64_t SharedHeap::allocated_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return allocated_bytes_;
+}
+
+}  // namespace braiddb
