@@ -177,6 +177,8 @@ class DBImpl final : public DB {
   bool ChooseForReader(const LocalServer::Peer& peer, uint32_t element);
   bool ShareMemory();
   void PublishBlock(std::atomic<uint64_t>* place, const std::vector<uint64_t>& words);
+  // Stores the offset of a block, and frees the block before it when no reader can use it.
+  void ReplaceBlock(std::atomic<uint64_t>* place, uint64_t offset) noexcept;
   void PublishView() noexcept;
   void PublishRanges() noexcept;
   void TellReaders() noexcept;
@@ -202,8 +204,9 @@ class DBImpl final : public DB {
   Status FollowOwner();
   Status FollowChanges();
   Family* FollowFamily(const LiveFamily& from);
-  std::shared_ptr<Memtable> AttachForeign(const LiveMemtable& from);
-  Status InstallForeignView(uint64_t offset, uint64_t epoch);
+  static void EndFamily(Family* family);
+  std::shared_ptr<Memtable> AttachForeign(const LiveMemtable& from, MemtableKind kind);
+  Status InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHold>& hold);
   Status InstallForeignRanges(uint64_t offset);
   // Throws LiveFailure.
   uint64_t RegisterLiveSnapshot();
@@ -223,6 +226,8 @@ class DBImpl final : public DB {
   Status InChild() const;
   Status CheckBeforeOpen(const std::vector<ColumnFamilyDescriptor>& families) const;
   Status CheckDramBudget() const;
+  // InvalidArgument if the default family has another comparator or kind of last level than the options.
+  Status CheckDefaultFamily(const std::string& comparator, uint8_t l1_kind) const;
   Status OpenStructures();
   void StartBackground();
   // REQUIRES: families_mutex_.
@@ -982,8 +987,8 @@ class DBImpl final : public DB {
   // Only with Access::kLive. It outlives the views, which hold epochs of the owner.
   std::unique_ptr<LiveReader> live_reader_;
   WriterRuns writer_runs_;
-  MemtableKind foreign_memtable_kind_ = MemtableKind::kHash;  // follow_mutex_
   std::mutex follow_mutex_;
+  std::vector<std::shared_ptr<const ReadView>> unretired_views_;  // there was no memory to retire them; view_mutex_
   uint64_t followed_view_ = 0;    // offset of the block that current_view_ is a copy of; follow_mutex_
   uint64_t followed_ranges_ = 0;  // the same for range tombstones; follow_mutex_
   std::atomic<uint64_t> followed_version_{0};

@@ -151,7 +151,7 @@ bool DBImpl::IntProperty(const Family& family, std::string_view property, uint64
          return oldest == UINT64_MAX ? uint64_t{0} : oldest;
        }},
       {"num-snapshots", [](DBImpl& db, const State&) -> uint64_t { return db.snapshots_.size(); }},
-      {"num-live-readers", [](DBImpl& db, const State&) -> uint64_t { return db.live_readers_.List().size(); }},
+      {"num-live-readers", [](DBImpl& db, const State&) -> uint64_t { return db.live_readers_.size(); }},
       {"last-sequence-number", [](DBImpl& db, const State&) { return db.GetLatestSequenceNumber(); }},
       {"background-errors", [](DBImpl& db, const State&) -> uint64_t { return db.write_failed_ && !db.is_read_only() ? 1 : 0; }},
       {"is-write-stopped", [](DBImpl& db, const State&) -> uint64_t { return db.write_failed_ && !db.is_read_only() ? 1 : 0; }},

@@ -7,6 +7,7 @@
 #include "db/db_iterator.h"
 #include "db/error_iterator.h"
 #include "db/no_memory.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 namespace {
@@ -28,6 +29,7 @@ Status LiveDB::ReadValidly(const Read& read) try {
   for (bool is_last = false;;) {
     if (Status status = core_->FollowOwner(); !status.ok()) return status;
     const uint64_t growths = core_->followed_growths_.load(std::memory_order_acquire);
+    BRAIDDB_SYNC_POINT("LiveDB::ReadValidly:Followed");
     Status result = read();
     bool grown = false;
     if (Status valid = Validate(growths, &grown); !valid.ok()) return valid;

@@ -1,12 +1,14 @@
 // A database that another process has open for writing, as this process reads it. docs/design/0024-live-readers.md
 //
-// WHAT THIS PROCESS HAS  The regions, mapped shared and for reading only. Copies of the owner's read view and range tombstones,
-//                        whose
-//   memtables and indexes are those in the owner's heap. Nothing here stores to what the owner uses, except for its slot.
+// WHAT THIS PROCESS HAS  The regions, mapped shared and for reading only. Copies of the owner's read view and of its range
+//                        tombstones. The memtables and indexes of the view are those in the owner's heap. This process stores to
+//                        nothing that the owner uses, except for its slot.
 // A CALL   LiveDB (live_db.h) follows the owner before each call, and checks after it that what was read was valid.
 // HOLDS    A copy of a view holds an epoch of the owner from before the view's pointer is loaded until the copy is freed.
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "db/db_impl.h"
@@ -65,8 +67,6 @@ Status DBImpl::AttachToOwner(const std::vector<ColumnFamilyDescriptor>& families
   status = RegionSet::OpenLive(MakeRegionOptions(), &regions_);
   if (status.IsNotFound()) status = Status::Aborted(std::string(status.message()));
   if (!status.ok()) return status;
-  writer_runs_ = regions_->ReadWriterRuns();
-  if (live_reader_->owner_is_gone()) return Status::Aborted("the process that wrote " + path_ + " has ended; open it again");
   options_.regions = regions_->count();
   options_.lookup_cache_size = 0;
   options_.filter_bits_per_key = 0;
@@ -79,9 +79,8 @@ Status DBImpl::AttachToOwner(const std::vector<ColumnFamilyDescriptor>& families
                        [this](uint64_t sequence) { live_reader_->DropSnapshot(sequence); });
   LiveView view;
   {
-    const uint64_t epoch = live_reader_->Hold();
+    const LiveHold hold(live_reader_.get());
     status = LoadView(live_reader_->board().view.load(std::memory_order_acquire), &view);
-    live_reader_->Release(epoch);
   }
   if (!status.ok()) return status;
   if (view.regions != regions_->count() || view.database_id != regions_->database_id() || view.families.empty() ||
@@ -99,14 +98,7 @@ Status DBImpl::AttachToOwner(const std::vector<ColumnFamilyDescriptor>& families
 // The view's families stand in for those of the MANIFEST.
 Status DBImpl::TakeFamilies(const LiveView& view, const std::vector<ColumnFamilyDescriptor>& descriptors) {
   const LiveFamily& own = view.families.front();
-  if (own.comparator != StoredName(*options_.comparator)) {
-    return Status::InvalidArgument(std::string(FamiliarName(options_.comparator->Name())) +
-                                   ": does not match existing comparator " + std::string(FamiliarName(own.comparator)));
-  }
-  if (own.l1_kind != static_cast<uint8_t>(options_.l1)) {
-    return Status::InvalidArgument("the database was made with Options::l1 " + NameOfL1(own.l1_kind) +
-                                   "; open it with that kind");
-  }
+  if (Status status = CheckDefaultFamily(own.comparator, own.l1_kind); !status.ok()) return status;
   manifest_state_.families.clear();
   for (size_t i = 1; i < view.families.size(); ++i) {
     const LiveFamily& from = view.families[i];
@@ -147,6 +139,7 @@ void DBImpl::StartFollowing() {
     try {
       (void)FollowOwner();  // the next call finds the error as well
       epochs_.Reclaim();
+    } catch (const LiveFailure&) {     // the next call finds the failure
     } catch (const std::bad_alloc&) {  // the next call follows
     }
   });
@@ -210,31 +203,20 @@ Status DBImpl::FollowChanges() {
   }
   const uint64_t version = board.version.load(std::memory_order_seq_cst);
   if (version == followed_version_.load(std::memory_order_relaxed)) return Status::OK();
-  const uint64_t epoch = live_reader_->Hold();
-  bool is_held = true;
-  try {
-    const uint64_t ranges = board.ranges.load(std::memory_order_acquire);
-    const uint64_t view = board.view.load(std::memory_order_acquire);
-    if (view != followed_view_) {
-      status = InstallForeignView(view, epoch);
-      is_held = !status.ok();
-    }
-    // After the view: an older set with a newer view is right, since it has all tombstones that hide entries of the view.
-    if (status.ok() && ranges != followed_ranges_) status = InstallForeignRanges(ranges);
-    // The blocks may have been reused while they were read, if this reader has expired.
-    if (Status valid = CheckLive(); !valid.ok()) status = valid;
-  } catch (...) {
-    if (is_held) live_reader_->Release(epoch);
-    throw;
-  }
-  if (is_held) live_reader_->Release(epoch);
+  const auto hold = std::make_shared<LiveHold>(live_reader_.get());
+  const uint64_t ranges = board.ranges.load(std::memory_order_acquire);
+  const uint64_t view = board.view.load(std::memory_order_acquire);
+  if (view != followed_view_) status = InstallForeignView(view, hold);
+  // After the view: an older set with a newer view is right, since it has all tombstones that hide entries of the view.
+  BRAIDDB_SYNC_POINT("DBImpl::FollowChanges:Between");
+  if (status.ok() && ranges != followed_ranges_) status = InstallForeignRanges(ranges);
   if (!status.ok()) return status;
   followed_version_.store(version, std::memory_order_release);
   epochs_.Reclaim();
   return Status::OK();
 }
 
-// A family that the owner has created since the open gets the default options.
+// A family that the owner has created since the open has the merge operator of the default family, and otherwise default options.
 Family* DBImpl::FollowFamily(const LiveFamily& from) {
   Family* family = FindFamily(from.id);
   if (family != nullptr && family->number == from.number) return family;
@@ -242,36 +224,44 @@ Family* DBImpl::FollowFamily(const LiveFamily& from) {
   options.merge_operator = options_.merge_operator;
   options.l1 = static_cast<L1Kind>(from.l1_kind);
   if (from.comparator != StoredName(*options.comparator) || FindLevelKind(options.l1) == nullptr) return nullptr;
+  const auto fresh = std::make_shared<Family>(from.id, from.number, from.name, options);
+  if (!AttachLevel(fresh.get()).ok()) return nullptr;
   const std::lock_guard lock(families_mutex_);
-  if (family != nullptr) family->dropped.store(true, std::memory_order_release);
-  family = NewFamily(from.id, from.number, from.name, options);
-  if (!AttachLevel(family).ok()) {
-    families_.pop_back();
-    return nullptr;
-  }
-  by_id_[from.id].store(family, std::memory_order_release);
-  return family;
+  families_.push_back(fresh);
+  if (family != nullptr) EndFamily(family);
+  by_id_[from.id].store(fresh.get(), std::memory_order_release);
+  return fresh.get();
 }
 
-std::shared_ptr<Memtable> DBImpl::AttachForeign(const LiveMemtable& from) {
+// The owner has purged the family, or has given its id to another one.
+void DBImpl::EndFamily(Family* family) {
+  family->dropped.store(true, std::memory_order_release);
+  family->is_gone.store(true, std::memory_order_release);
+}
+
+std::shared_ptr<Memtable> DBImpl::AttachForeign(const LiveMemtable& from, MemtableKind kind) {
   const SharedMemory* const heap = &live_reader_->heap();
-  const auto attach = [this, heap, id = from.id](uint32_t family, uint64_t offset, uint64_t bytes) -> std::unique_ptr<Memtable> {
+  const auto attach = [this, heap, kind, id = from.id](uint32_t family, uint64_t offset,
+                                                       uint64_t bytes) -> std::unique_ptr<Memtable> {
     const Family* const known = FindFamily(family);
     if (known == nullptr || offset >= heap->bytes() || bytes > heap->bytes() - offset) return nullptr;
     std::unique_ptr<Arena> arena = Arena::Attach(heap, offset, bytes);
     if (arena == nullptr) throw std::bad_alloc();
-    return AttachMemtable(foreign_memtable_kind_, {id, regions_.get(), &known->order, std::move(arena), 0, 0});
+    return AttachMemtable(kind, {id, regions_.get(), &known->order, std::move(arena), 0, 0});
   };
   std::shared_ptr<Memtable> memtable = attach(0, from.heap_offset, from.first_bytes);
   if (memtable != nullptr) memtable->FollowSiblings(heap, attach);
   return memtable;
 }
 
-Status DBImpl::InstallForeignView(uint64_t offset, uint64_t epoch) {
+// The block and what it names may be in other use if this reader has expired. So that is checked after each read of the heap.
+Status DBImpl::InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHold>& hold) {
   LiveView from;
-  if (Status status = LoadView(offset, &from); !status.ok()) return status;
-  if (from.memtables.empty() || FindMemtableType(static_cast<MemtableKind>(from.memtable_kind)) == nullptr) return BadView();
-  foreign_memtable_kind_ = static_cast<MemtableKind>(from.memtable_kind);
+  Status status = LoadView(offset, &from);
+  if (Status valid = CheckLive(); !valid.ok()) return valid;
+  if (!status.ok()) return status;
+  const auto kind = static_cast<MemtableKind>(from.memtable_kind);
+  if (from.memtables.empty() || FindMemtableType(kind) == nullptr) return BadView();
   auto view = std::make_unique<ReadView>();
   for (const LiveMemtable& each : from.memtables) {
     std::shared_ptr<Memtable> memtable;
@@ -283,7 +273,7 @@ Status DBImpl::InstallForeignView(uint64_t offset, uint64_t epoch) {
         if (is_same(known)) memtable = known;
       }
     }
-    if (memtable == nullptr) memtable = AttachForeign(each);
+    if (memtable == nullptr) memtable = AttachForeign(each, kind);
     if (memtable == nullptr) return BadView();
     if (view->active == nullptr) {
       view->active = std::move(memtable);
@@ -325,21 +315,23 @@ Status DBImpl::InstallForeignView(uint64_t offset, uint64_t epoch) {
   // A dropped family that the owner has purged stays in this view, empty, for its handles.
   for (const auto& family : families_) {
     if (is_listed[family->id] || FindFamily(family->id) != family.get()) continue;
-    family->dropped.store(true, std::memory_order_release);
-    family->is_gone.store(true, std::memory_order_release);
+    EndFamily(family.get());
     view->Alter(family->id, [](FamilyView* of_view) { of_view->l1 = std::make_shared<EmptyLevel>(); });
   }
-  std::shared_ptr<ReadView> fresh(view.release(), [this, epoch](ReadView* dying) {
-    delete dying;
-    live_reader_->Release(epoch);
-  });
+  if (Status valid = CheckLive(); !valid.ok()) return valid;
+  std::shared_ptr<ReadView> fresh(view.release(), [hold](ReadView* dying) { delete dying; });
   std::lock_guard lock(view_mutex_);
-  const std::shared_ptr<const ReadView> old = std::exchange(current_view_, std::move(fresh));
+  unretired_views_.reserve(unretired_views_.size() + 1);  // no step after this one fails
+  std::shared_ptr<const ReadView> old = std::exchange(current_view_, std::move(fresh));
   view_.store(current_view_.get(), std::memory_order_release);
   active_.store(current_view_->active.get(), std::memory_order_release);
   followed_view_ = offset;
-  // Pinned slices are in segments that the old view holds.
-  if (old != nullptr) epochs_.RetirePinned([kept = old]() mutable { kept.reset(); });
+  if (old == nullptr) return Status::OK();
+  try {
+    epochs_.RetirePinned([kept = old]() mutable { kept.reset(); });  // pinned slices are in segments that the old view holds
+  } catch (const std::bad_alloc&) {
+    unretired_views_.push_back(std::move(old));
+  }
   return Status::OK();
 }
 
@@ -350,7 +342,9 @@ Status DBImpl::InstallForeignRanges(uint64_t offset) {
   const uint64_t* const block = BlockAt(live_reader_->heap(), offset, &words);
   LiveRanges from;
   if (block == nullptr) return BadView();
-  if (Status status = LiveRanges::Decode(block, words, &from); !status.ok()) return status;
+  Status status = LiveRanges::Decode(block, words, &from);
+  if (Status valid = CheckLive(); !valid.ok()) return valid;
+  if (!status.ok()) return status;
   epochs_.Synchronize();
   std::lock_guard lock(ranges_mutex_);
   std::vector<std::shared_ptr<const RangeTombstones>> sets(kMaxFamilies);
@@ -391,24 +385,27 @@ bool DBImpl::IsNewestView(const ReadView& view) {
 // number as a barrier (visibility.cc), which this process cannot.
 uint64_t DBImpl::RegisterLiveSnapshot() {
   constexpr int kTries = 100;
+  std::optional<SnapshotRegistration> registration;
   uint64_t sequence = 0;
   bool is_settled = false;
   for (int i = 0; i < kTries && !is_settled; ++i) {
+    registration.reset();
     sequence = snapshots_.Register([this] { return live_reader_->ChooseSnapshot(); });
+    registration.emplace(&snapshots_, sequence);
     is_settled = live_reader_->WaitSettled(sequence);
-    if (!is_settled) snapshots_.Unregister(sequence);
   }
   if (!is_settled) {
+    registration.reset();
     uint32_t element = 0;
     if (Status status = live_reader_->AskForSnapshot(&sequence, &element); !status.ok()) throw LiveFailure{status};
+    const auto free = [this](const uint32_t* taken) { live_reader_->FreeElement(*taken); };
+    const std::unique_ptr<const uint32_t, decltype(free)> taken(&element, free);
     snapshots_.RegisterAgain(sequence);
-    live_reader_->FreeElement(element);
+    registration.emplace(&snapshots_, sequence);
   }
   // The view and the tombstones must be at least as new as the number.
-  if (Status status = FollowOwner(); !status.ok()) {
-    snapshots_.Unregister(sequence);
-    throw LiveFailure{status};
-  }
+  if (Status status = FollowOwner(); !status.ok()) throw LiveFailure{status};
+  registration->Leave();
   return sequence;
 }
 

@@ -49,7 +49,7 @@ Status LiveReader::Attach(const std::string& directory, std::unique_ptr<LiveRead
     return Status::Busy("the process that has the database in " + directory + " open for writing " + why);
   };
   for (const auto deadline = Clock::now() + kPatience;;) {
-    if (Status status = client->Send(hello); !status.ok()) return busy("refuses more readers: " + std::string(status.message()));
+    if (Status status = client->Send(hello); !status.ok()) return status.IsAborted() ? status : busy("does not read");
     do {  // news may come before the first answer
       CloseAll(std::exchange(descriptors, {}));
       if (Status status = client->Receive(kAnswerMs, &answer, &descriptors); !status.ok())
@@ -192,12 +192,7 @@ uint64_t LiveReader::ChooseSnapshot() {
     }
     registered.store(sequence + 1, std::memory_order_seq_cst);
     if (board_->snapshot_copies.load(std::memory_order_seq_cst) != copies) continue;
-    try {
-      snapshots_.emplace(sequence, element);
-    } catch (const std::bad_alloc&) {
-      registered.store(0, std::memory_order_release);
-      throw;
-    }
+    Remember(sequence, element);
     return sequence;
   }
 }
@@ -207,7 +202,16 @@ void LiveReader::AddSnapshot(uint64_t sequence) {
   if (snapshots_.contains(sequence)) return;
   const uint32_t element = TakeElement();
   slot_->snapshots[element].store(sequence + 1, std::memory_order_seq_cst);
-  snapshots_.emplace(sequence, element);
+  Remember(sequence, element);
+}
+
+void LiveReader::Remember(uint64_t sequence, uint32_t element) {
+  try {
+    snapshots_.emplace(sequence, element);
+  } catch (const std::bad_alloc&) {
+    slot_->snapshots[element].store(0, std::memory_order_release);
+    throw;
+  }
 }
 
 void LiveReader::DropSnapshot(uint64_t sequence) {
@@ -256,14 +260,15 @@ Status LiveReader::AskForSnapshot(uint64_t* sequence, uint32_t* element) {
 // ---- Waits
 
 // Spins for some microseconds, then sleeps: a batch may be long. A stopped owner ends its write only when it goes on.
-void LiveReader::WaitAbove(const AnnouncedNumber& number, uint64_t bound) const {
+template <class Condition>
+void LiveReader::WaitUntil(const Condition& is_over) const {
   constexpr int kSpins = 200;
   constexpr auto kLongest = std::chrono::seconds(10);
-  if (number.value() > bound) return;
+  if (is_over()) return;
   SpinWait wait;
   const auto begin = Clock::now();
-  for (int i = 0; number.value() <= bound; ++i) {
-    if (owner_is_gone() || has_expired()) return;  // the caller looks for a batch that was cut short
+  for (int i = 0; !is_over(); ++i) {
+    if (owner_is_gone() || has_expired()) return;
     if (i < kSpins) {
       wait.Once();
     } else if (Clock::now() - begin < kLongest) {
@@ -275,14 +280,17 @@ void LiveReader::WaitAbove(const AnnouncedNumber& number, uint64_t bound) const 
   }
 }
 
+void LiveReader::WaitAbove(const AnnouncedNumber& number, uint64_t bound) const {
+  WaitUntil([&number, bound] { return number.value() > bound; });
+}
+
 template <class Visit>
 void LiveReader::ForEachThread(const Visit& visit) const {
   const uint32_t threads = std::min(board_->threads.load(std::memory_order_acquire), kMaxThreads);
   for (uint32_t i = 0; i < threads; ++i) visit(board_->announced[i]);
 }
 
-// The owner has ended. A batch that it was publishing may be visible in part, and stays so until the next open, which has all of
-// it.
+// The owner has ended. A batch that it was publishing may be visible in part until the next open, which has the whole batch.
 void LiveReader::RefuseHalfBatches(uint64_t bound) const {
   if (!owner_is_gone()) return;
   ForEachThread([bound](const Announcements& thread) {
@@ -292,10 +300,9 @@ void LiveReader::RefuseHalfBatches(uint64_t bound) const {
   });
 }
 
-// WHY IT IS RIGHT  The announcements are loaded after the number was. A write up to the number has announced itself before its
-//                  draw,
-//   so it is waited for. If no larger number was drawn when the last wait ended, there is an instant at which exactly the writes
-//   up to the number were visible.
+// WHY IT IS RIGHT  The announcements are loaded after the number. A write up to the number announced itself before it drew its
+//                  own, so it is waited for. If no larger number was drawn when the last wait ended, there is an instant at which
+//                  exactly the writes up to the number were visible.
 bool LiveReader::WaitSettled(uint64_t sequence) const {
   ForEachThread([this, sequence](const Announcements& thread) { WaitAbove(thread.in_flight, sequence); });
   RefuseHalfBatches(sequence);

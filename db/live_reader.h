@@ -5,8 +5,7 @@
 //            keeps whatever was retired in that epoch or later.
 // SNAPSHOTS  A snapshot is registered in the slot. The owner keeps the versions that it sees.
 // VALIDITY   The owner does not wait for readers. So after a read the reader checks that it has not expired, and that no other
-//            process has opened the database for writing. Until then, what was read may come from memory that is used for
-//            something else.
+//            process has opened the database for writing. Before the check, what was read may come from memory in other use.
 #pragma once
 
 #include <atomic>
@@ -40,7 +39,7 @@ inline constexpr char kLiveNews[] = "news";
 // snapshot or -1.
 inline constexpr char kLiveList[] = "list";
 // The message of a reader that wants to know the number of a snapshot that the owner has chosen and registered: then the index of
-// an element of ReaderSlot::snapshots as four bytes. The answer: kLiveSnapshot and the sequence number as eight bytes.
+// an element of ReaderSlot::snapshots as four bytes. The answer: the same message, and the sequence number as eight bytes.
 inline constexpr char kLiveSnapshot[] = "snapshot ";
 
 // Thrown by a read whose result is no Status.
@@ -93,9 +92,15 @@ class LiveReader {
  private:
   LiveReader(std::unique_ptr<LocalClient> client, std::unique_ptr<SharedMemory> board, std::unique_ptr<SharedMemory> heap,
              std::unique_ptr<SharedMemory> slot);
+  // Returns when `is_over()` is true, or when the owner is gone or this reader has expired: the board does not change any more.
+  // Throws LiveFailure if the owner does not go on.
+  template <class Condition>
+  void WaitUntil(const Condition& is_over) const;
+  // Notes that the element has the number; frees the element if there is no memory. REQUIRES: mutex_.
+  void Remember(uint64_t sequence, uint32_t element);
   // Throws LiveFailure if the owner has ended while it published a batch with a number up to `bound`.
   void RefuseHalfBatches(uint64_t bound) const;
-  // Waits until `number` is larger than `bound`. Returns at once if the owner is gone: its numbers do not change any more.
+  // Returns when `number` is larger than `bound`, or as WaitUntil.
   void WaitAbove(const AnnouncedNumber& number, uint64_t bound) const;
   template <class Visit>
   void ForEachThread(const Visit& visit) const;
@@ -125,6 +130,19 @@ class LiveReader {
   std::condition_variable answered_;
   uint32_t asked_element_ = 0;  // answer_mutex_
   uint64_t answer_ = 0;         // the last sequence number that the owner has sent, plus 1; 0: none
+};
+
+// Holds an epoch of the owner.
+class LiveHold {
+ public:
+  explicit LiveHold(LiveReader* reader) : reader_(reader), epoch_(reader->Hold()) {}
+  ~LiveHold() { reader_->Release(epoch_); }
+  LiveHold(const LiveHold&) = delete;
+  LiveHold& operator=(const LiveHold&) = delete;
+
+ private:
+  LiveReader* const reader_;
+  const uint64_t epoch_;
 };
 
 }  // namespace braiddb

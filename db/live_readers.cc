@@ -11,6 +11,7 @@ int LiveReaders::Add(uint64_t connection, int pid) {
   if (memory == nullptr) return -1;
   auto* const slot = new (memory->base()) ReaderSlot();
   const std::lock_guard lock(mutex_);
+  if (readers_.contains(connection)) return -1;
   // An epoch that is read under the lock, before MinEpoch can see the slot, is not larger than that of the next scan.
   slot->epoch.store(board_->epoch.load(std::memory_order_acquire), std::memory_order_release);
   Entry entry;
@@ -18,7 +19,7 @@ int LiveReaders::Add(uint64_t connection, int pid) {
   entry.slot = slot;
   entry.pid = pid;
   entry.since = std::chrono::system_clock::now();
-  const auto added = readers_.insert_or_assign(connection, std::move(entry)).first;
+  const auto added = readers_.emplace(connection, std::move(entry)).first;
   count_.store(readers_.size(), std::memory_order_release);
   return added->second.memory->fd();
 }

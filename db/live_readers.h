@@ -35,12 +35,13 @@ class LiveReaders final : public ForeignEpochs {
   void SetReminder(std::function<void()> remind) { remind_ = std::move(remind); }
 
   // Adds a reader, which holds the present epoch from now on. Returns the descriptor of its slot, owned by this object; -1 if the
-  // system refuses. REQUIRES: `connection` is new.
+  // system refuses, or if the connection has a reader.
   int Add(uint64_t connection, int pid);
   void Remove(uint64_t connection);
   // Registers a snapshot for a reader. False: there is no such reader or element.
   bool StoreSnapshot(uint64_t connection, uint32_t element, uint64_t sequence);
-  bool Any() const { return count_.load(std::memory_order_acquire) != 0; }
+  bool Any() const { return size() != 0; }
+  size_t size() const { return count_.load(std::memory_order_acquire); }
   struct Reader {
     uint64_t connection = 0;
     int pid = 0;

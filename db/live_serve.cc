@@ -1,15 +1,15 @@
 // The owner's side of live readers: the database shares its memory with processes that read it. docs/design/0024-live-readers.md
 //
 // BEFORE THE FIRST READER  Memtables and indexes are in private memory, and nothing is published. The numbers that readers need
-//                          are
-//   on the LiveBoard from the open on, since they cannot move.
+//                          are on the LiveBoard from the open on, since they cannot move.
 // THE FIRST READER         The service thread makes the heap and rotates the memtable. Later memtables and indexes of L0 lie in
-//                          the
-//   heap. When the older memtables are flushed, the view has none in private memory, and is published.
+//                          the heap. When the older memtables are flushed, no memtable of the view is in private memory, and the
+//                          view is published.
 // ORDER                    A view is published before a write can go to its memtables (RotateMemtable), and a set of range
-//                          tombstones
-//   before the deletion is acknowledged. So a reader that loads LiveBoard::version at the beginning of a call, and follows it,
-//   sees every write that was acknowledged before the call.
+//                          tombstones before the deletion is acknowledged. So a reader that loads LiveBoard::version at the
+//                          beginning of a call, and follows it, sees every write that was acknowledged before the call.
+// DELETED RANGES           They are on the board before the write ends. A read of this process that meets the range before that
+//                          waits for the write, since it is repeated as of a snapshot.
 #include <unistd.h>
 
 #include <algorithm>
@@ -77,14 +77,13 @@ void DBImpl::BeginServing() try {
 
 // Readers that are there keep what they see: no memory is given back any more, and segments that they hold stay until the next
 // open. REQUIRES: all other threads have ended.
+// ORDER  The heap is frozen first, since a reader may come until the server has ended.
 void DBImpl::EndServing() {
   live_readers_.KeepAll();
-  if (live_readers_.Any() && owned_heap_ != nullptr) {
-    owned_heap_->Freeze();
-    epochs_.Abandon();
-  }
+  if (owned_heap_ != nullptr) owned_heap_->Freeze();
   telling_server_.store(nullptr, std::memory_order_release);
   live_server_.reset();
+  if (owned_heap_ != nullptr) epochs_.Abandon();
 }
 
 bool DBImpl::AnswerReader(const LocalServer::Peer& peer, uint64_t layout) {
@@ -168,16 +167,20 @@ void DBImpl::PublishBlock(std::atomic<uint64_t>* place, const std::vector<uint64
   const uint64_t offset = fails ? 0 : heap->Allocate(words.size() * sizeof(uint64_t));
   if (offset == 0) throw std::bad_alloc();
   memcpy(heap->At(offset), words.data(), words.size() * sizeof(uint64_t));
+  ReplaceBlock(place, offset);
+  TellReaders();
+}
+
+void DBImpl::ReplaceBlock(std::atomic<uint64_t>* place, uint64_t offset) noexcept {
+  SharedHeap* const heap = live_heap_.load(std::memory_order_acquire);
   const uint64_t old = place->exchange(offset, std::memory_order_acq_rel);
   board_->version.fetch_add(1, std::memory_order_seq_cst);
-  if (old != 0) {
-    const uint64_t old_bytes = *reinterpret_cast<const uint64_t*>(heap->At(old)) * sizeof(uint64_t);
-    try {
-      epochs_.RetireShared([heap, old, old_bytes] { heap->Free(old, old_bytes); });
-    } catch (const std::bad_alloc&) {  // the block stays until the close
-    }
+  if (old == 0) return;
+  const uint64_t old_bytes = *reinterpret_cast<const uint64_t*>(heap->At(old)) * sizeof(uint64_t);
+  try {
+    epochs_.RetireShared([heap, old, old_bytes] { heap->Free(old, old_bytes); });
+  } catch (const std::bad_alloc&) {  // the block stays until the close
   }
-  TellReaders();
 }
 
 void DBImpl::TellReaders() noexcept {
@@ -192,8 +195,7 @@ void DBImpl::TellReaders() noexcept {
 // A reader that cannot follow must not go on with what it has. The next reader that comes has the state published again.
 void DBImpl::GiveUpReaders() noexcept {
   live_readers_.ExpireAll();
-  board_->view.store(0, std::memory_order_release);
-  board_->version.fetch_add(1, std::memory_order_seq_cst);
+  ReplaceBlock(&board_->view, 0);
 }
 
 // REQUIRES: view_mutex_.

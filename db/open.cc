@@ -285,6 +285,16 @@ Status DBImpl::CheckDramBudget() const {
                                         static_cast<unsigned long long>(least >> 20), regions_->count()));
 }
 
+Status DBImpl::CheckDefaultFamily(const std::string& comparator, uint8_t l1_kind) const {
+  if (comparator != StoredName(*options_.comparator)) {
+    // RocksDB's text, which programs look for.
+    return Status::InvalidArgument(std::string(FamiliarName(options_.comparator->Name())) +
+                                   ": does not match existing comparator " + std::string(FamiliarName(comparator)));
+  }
+  if (l1_kind == static_cast<uint8_t>(options_.l1)) return Status::OK();
+  return Status::InvalidArgument("the database was made with Options::l1 " + NameOfL1(l1_kind) + "; open it with that kind");
+}
+
 Status DBImpl::OpenStructures() {
   options_.regions = regions_->count();
   for (const std::string& line : DescribeMedia(*regions_)) Log(line);
@@ -301,16 +311,8 @@ Status DBImpl::OpenStructures() {
   // database. [CC-1] [CC-46]
   if (creation_ == nullptr && !is_read_only() && !manifest_state_.clean) status = SyncDir(path_);
   if (!status.ok()) return status;
-  if (manifest_state_.comparator != StoredName(*options_.comparator)) {
-    // RocksDB's text, which programs look for.
-    return Status::InvalidArgument(std::string(FamiliarName(options_.comparator->Name())) +
-                                   ": does not match existing comparator " +
-                                   std::string(FamiliarName(manifest_state_.comparator)));
-  }
-  if (manifest_state_.l1_kind != static_cast<uint8_t>(options_.l1)) {
-    return Status::InvalidArgument("the database was made with Options::l1 " + NameOfL1(manifest_state_.l1_kind) +
-                                   "; open it with that kind");
-  }
+  status = CheckDefaultFamily(manifest_state_.comparator, manifest_state_.l1_kind);
+  if (!status.ok()) return status;
   options_.list_kind = manifest_state_.list_kind;
   options_.index_unified_logging = !manifest_state_.copying_flush;
   regions_->SetListKind(options_.list_kind);

@@ -155,7 +155,7 @@ void DBImpl::WaitForRanges(ThreadState* thread) {
 }
 
 // release: a reader that loads the set sees its content. A reader may see looks_closer set after the last tombstone is gone; then
-// it makes a check without effect.
+// it makes a check without effect. REQUIRES: ranges_mutex_.
 void DBImpl::InstallRanges(Family* family, std::shared_ptr<const RangeTombstones>* ranges) {
   const auto bytes_of = [](const auto& set) { return set == nullptr ? 0 : set->bytes(); };
   range_bytes_.fetch_add(bytes_of(*ranges) - bytes_of(family->current_ranges), std::memory_order_relaxed);

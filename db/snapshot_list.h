@@ -9,6 +9,7 @@
 #include <functional>
 #include <iterator>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -46,7 +47,12 @@ class SnapshotList {
     const uint64_t sequence = choose();
     if (numbers_.empty() || numbers_.back().sequence != sequence) {
       BRAIDDB_DCHECK(numbers_.empty() || numbers_.back().sequence < sequence);
-      numbers_.push_back({sequence, 0, CoarseSeconds()});
+      try {
+        numbers_.push_back({sequence, 0, CoarseSeconds()});
+      } catch (const std::bad_alloc&) {
+        if (drop_ != nullptr) drop_(sequence);
+        throw;
+      }
       ++used_;
     }
     ++numbers_.back().count;

@@ -42,17 +42,24 @@ size_t AlikeItems::CommonBytes(std::span<Keyed> items) const {
   return common;
 }
 
+// WHY A HEAP  Entries may change under a live reader that has expired (db/live_reader.h). With comparisons that contradict each
+//             other, std::sort may access memory outside of the array, and a heap sort does not.
+void AlikeItems::SortByEntry(std::span<Keyed> items) const {
+  const auto before = [this](const Keyed& a, const Keyed& b) {
+    return a.item.Entry() != b.item.Entry() && CompareEntries(*order_, *At(a.item), *At(b.item)) < 0;
+  };
+  if (__builtin_expect(!regions_->is_live(), 1)) return std::sort(items.begin(), items.end(), before);
+  std::make_heap(items.begin(), items.end(), before);
+  std::sort_heap(items.begin(), items.end(), before);
+}
+
 // STEPS  1. Find the common prefix.  2. Sort by the next eight bytes.  3. Sort each group of equal words in the same way.
 // WHY IT ENDS  Keys of a group have eight more bytes in common, and at least two groups exist, or else the words say nothing: a
 //              key ends within them. Such a group, a small one and a deep one are sorted by their entries.
 void AlikeItems::SortFrom(std::span<Keyed> items, size_t known, int depth) const {
-  const auto by_entry = [this](const Keyed& a, const Keyed& b) {
-    return a.item.Entry() != b.item.Entry() && CompareEntries(*order_, *At(a.item), *At(b.item)) < 0;
-  };
-  if (items.size() < kLeastForWords || depth == kMostDepth || !order_->equal_means_same())
-    return std::sort(items.begin(), items.end(), by_entry);
+  if (items.size() < kLeastForWords || depth == kMostDepth || !order_->equal_means_same()) return SortByEntry(items);
   const size_t common = CommonBytes(items);
-  if (common < known) return std::sort(items.begin(), items.end(), by_entry);
+  if (common < known) return SortByEntry(items);
   bool one_key = true;
   for (size_t i = 0; i < items.size(); ++i) {
     if (i + kAhead < items.size()) Fetch(items[i + kAhead].item, common);
@@ -60,7 +67,7 @@ void AlikeItems::SortFrom(std::span<Keyed> items, size_t known, int depth) const
     one_key &= key.size() == common;
     items[i].word = order_->Prefix(BytesFrom(key, common));
   }
-  if (one_key) return std::sort(items.begin(), items.end(), by_entry);
+  if (one_key) return SortByEntry(items);
   std::sort(items.begin(), items.end(), [](const Keyed& a, const Keyed& b) { return a.word < b.word; });
   for (auto begin = items.begin(); begin != items.end();) {
     const auto end = std::find_if(begin + 1, items.end(), [begin](const Keyed& keyed) { return keyed.word != begin->word; });

@@ -45,6 +45,8 @@ class AlikeItems {
   const LogEntry* At(const OrderedItem& item) const { return regions_->Resolve<LogEntry>(item.Entry()); }
   // Prefetches the header and the bytes of the key at `skip`.
   void Fetch(const OrderedItem& item, size_t skip) const;
+  // Sorts by comparisons of entries.
+  void SortByEntry(std::span<Keyed> items) const;
   // Sorts in entry order. The keys begin with the same `known` bytes. `depth`: number of calls that have led to this one.
   void SortFrom(std::span<Keyed> items, size_t known, int depth) const;
   // The number of bytes that all keys have in common at their begin, at most the size of the shortest key.

@@ -226,11 +226,6 @@ void HashMemtable::EnterBehind(Node* newest, Node* node, uint32_t reference) {
 
 // ---- Lookups
 
-const LogEntry* HashMemtable::ForeignEntry(PmPtr place) const {
-  alignas(64) static const uint8_t zeros[4096] = {};
-  return regions_->Holds(place) ? regions_->Resolve<LogEntry>(place) : reinterpret_cast<const LogEntry*>(zeros);
-}
-
 void HashMemtable::Prefetch(uint64_t hash) const {
   const uint64_t reference = table_->load(std::memory_order_acquire);
   if (reference == 0) return;

@@ -75,7 +75,6 @@ class HashMemtable final : public Memtable {
   static constexpr uint32_t kNodeUnits = sizeof(Node) / 8;
   static constexpr uint64_t kAbandoned = 1;                             // no entry has this address
   static constexpr uint64_t kMaxForeignMask = (uint64_t{1} << 26) - 1;  // 4 GiB of buckets, less than the arenas' guard
-  static constexpr uint32_t kMaxForeignSteps = 1 << 26;
   static constexpr uint32_t kSlots = 8;
   struct alignas(64) Bucket {
     std::atomic<uint64_t> slots[kSlots];
@@ -119,20 +118,21 @@ class HashMemtable final : public Memtable {
   // The tag of a slot: the upper half of the hash. The lower bits select the bucket.
   static uint32_t TagOf(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
   Node* At(uint32_t reference) const { return arena_->At<Node>(reference); }
-  Table* TableAt(uint64_t reference) const { return arena_->At<Table>(static_cast<uint32_t>(reference)); }
+  // Aligned also if the reference is not one of a table, as a live reader may find that has expired (db/live_reader.h).
+  Table* TableAt(uint64_t reference) const {
+    constexpr uint32_t kUnits = alignof(Table) / 8;
+    return arena_->At<Table>(static_cast<uint32_t>(reference) & ~(kUnits - 1));
+  }
   static bool IsPublished(uint64_t entry) { return entry > kAbandoned; }
   const LogEntry* EntryOf(const Node& node) const {
     const PmPtr place(node.entry.load(std::memory_order_acquire));
-    return __builtin_expect(table_ == &own_table_, 1) ? regions_->Resolve<LogEntry>(place) : ForeignEntry(place);
+    return __builtin_expect(table_ == &own_table_, 1) ? regions_->Resolve<LogEntry>(place) : ForeignEntry(*regions_, place);
   }
-  // An entry of another process' memtable. Its words are not trusted, since the memory may be in use for something else if this
-  // reader has expired. The result can be read in any case.
-  const LogEntry* ForeignEntry(PmPtr place) const;
   // The number of buckets of a table, minus one.
   uint64_t MaskOf(const Table& table) const {
     return __builtin_expect(table_ == &own_table_, 1) ? table.mask : table.mask & kMaxForeignMask;
   }
-  // Counts the steps of a search in another process' memtable. False: there were so many that the memory is not a memtable.
+  // False: the search in another process' memtable has made too many steps.
   bool MayStep(uint32_t* steps) const { return __builtin_expect(table_ == &own_table_, 1) || ++*steps < kMaxForeignSteps; }
   // The first published node of the chain that starts at `node`; null if no node of the chain is published.
   const Node* FirstPublished(const Node* node) const {

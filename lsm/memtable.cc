@@ -1,5 +1,6 @@
 #include "lsm/memtable.h"
 
+#include "pmem/region_set.h"
 #include "util/spin.h"
 
 namespace braiddb {
@@ -47,6 +48,11 @@ Memtable* Memtable::FindShared(uint32_t family) const {
   if (heap_offset == 0) return nullptr;
   std::unique_ptr<Memtable> sibling = attach_(family, heap_offset, shared->first_bytes.load(std::memory_order_relaxed));
   return sibling == nullptr ? nullptr : const_cast<Memtable*>(this)->Adopt(family, std::move(sibling));
+}
+
+const LogEntry* Memtable::ForeignEntry(const RegionSet& regions, PmPtr place) {
+  alignas(64) static const uint8_t zeros[4096] = {};
+  return regions.Holds(place) ? regions.Resolve<LogEntry>(place) : reinterpret_cast<const LogEntry*>(zeros);
 }
 
 std::shared_ptr<LogExtent> Memtable::AddExtent(Segment* segment, uint64_t begin) {

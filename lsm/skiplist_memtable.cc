@@ -43,11 +43,6 @@ std::unique_ptr<SkipListMemtable> SkipListMemtable::Attach(uint64_t id, const Re
 
 SkipListMemtable::~SkipListMemtable() = default;
 
-const LogEntry* SkipListMemtable::ForeignEntry(PmPtr place) const {
-  alignas(64) static const uint8_t zeros[4096] = {};
-  return regions_->Holds(place) ? regions_->Resolve<LogEntry>(place) : reinterpret_cast<const LogEntry*>(zeros);
-}
-
 bool SkipListMemtable::Allocate(NodeBlock* block, uint32_t height, Insertion* insertion) {
   const auto units = static_cast<uint32_t>(NodeBytes(height) / 8);
   if (block->owner != id() || block->end - block->cursor < units) {
@@ -63,6 +58,7 @@ bool SkipListMemtable::Allocate(NodeBlock* block, uint32_t height, Insertion* in
 }
 
 uint32_t SkipListMemtable::FindGreaterOrEqual(uint32_t shard, const SearchKey& target, Insertion* insertion) const {
+  uint32_t steps = 0;
   uint32_t before = shards_[shard].head;
   // The node at which the layer above stopped. It is not before the target, so lower layers need not compare it again.
   uint32_t bound = 0;
@@ -72,7 +68,7 @@ uint32_t SkipListMemtable::FindGreaterOrEqual(uint32_t shard, const SearchKey& t
       const Node* node = At(next);
       // Prefetch both continuations: the next node to the right is being read, and the one a layer below comes next.
       if (layer > 0) braiddb::Prefetch(At(At(before)->next[layer - 1].load(std::memory_order_relaxed)));
-      if (!Before(node, target)) break;
+      if (!Before(node, target) || !MayStep(&steps)) break;
       before = next;
       next = node->next[layer].load(std::memory_order_acquire);  // acquire: pairs with the release in Publish
     }
@@ -142,12 +138,13 @@ const LogEntry* SkipListMemtable::Find(const SearchKey& target, uint64_t) const 
 }
 
 void SkipListMemtable::FindOperands(const SearchKey& target, uint64_t, std::vector<const LogEntry*>* versions) const {
+  uint32_t steps = 0;
   for (uint32_t shard = 0; shard < shards_.size(); ++shard) {
     for (uint32_t found = FindGreaterOrEqual(shard, target, nullptr); found != 0;) {
       const Node* node = At(found);
       if (node->prefix != target.prefix || order_->Compare(EntryOf(node)->key(), target.key) != 0) break;
       versions->push_back(EntryOf(node));
-      if (!versions->back()->is_operand()) break;
+      if (!versions->back()->is_operand() || !MayStep(&steps)) break;
       found = node->next[0].load(std::memory_order_acquire);
     }
   }
@@ -156,8 +153,10 @@ void SkipListMemtable::FindOperands(const SearchKey& target, uint64_t, std::vect
 // Nodes have no back pointers, so a step backward is a search for the last node before the target.
 uint32_t SkipListMemtable::FindLess(uint32_t shard, const SearchKey& target) const {
   uint32_t before = shards_[shard].head;
+  uint32_t steps = 0;
   for (uint32_t layer = shards_[shard].top.load(std::memory_order_acquire); layer-- > 0;) {
-    for (uint32_t next = At(before)->next[layer].load(std::memory_order_acquire); next != 0 && Before(At(next), target);
+    for (uint32_t next = At(before)->next[layer].load(std::memory_order_acquire);
+         next != 0 && Before(At(next), target) && MayStep(&steps);
          next = At(before)->next[layer].load(std::memory_order_acquire)) {
       before = next;
     }
@@ -167,8 +166,12 @@ uint32_t SkipListMemtable::FindLess(uint32_t shard, const SearchKey& target) con
 
 uint32_t SkipListMemtable::FindLast(uint32_t shard) const {
   uint32_t before = shards_[shard].head;
+  uint32_t steps = 0;
   for (uint32_t layer = shards_[shard].top.load(std::memory_order_acquire); layer-- > 0;) {
-    while (uint32_t next = At(before)->next[layer].load(std::memory_order_acquire)) before = next;
+    for (uint32_t next = At(before)->next[layer].load(std::memory_order_acquire); next != 0 && MayStep(&steps);
+         next = At(before)->next[layer].load(std::memory_order_acquire)) {
+      before = next;
+    }
   }
   return before == shards_[shard].head ? 0 : before;
 }

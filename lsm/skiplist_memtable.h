@@ -53,10 +53,10 @@ class SkipListMemtable final : public Memtable {
   Node* At(uint32_t reference) const { return arena_->At<Node>(reference); }
   const LogEntry* EntryOf(const Node* node) const {
     const PmPtr place(node->entry);
-    return __builtin_expect(block_bytes_ != 0, 1) ? regions_->Resolve<LogEntry>(place) : ForeignEntry(place);
+    return __builtin_expect(block_bytes_ != 0, 1) ? regions_->Resolve<LogEntry>(place) : ForeignEntry(*regions_, place);
   }
-  // An entry of another process' memtable; see HashMemtable::ForeignEntry.
-  const LogEntry* ForeignEntry(PmPtr place) const;
+  // False: the search in another process' memtable has made too many steps.
+  bool MayStep(uint32_t* steps) const { return __builtin_expect(block_bytes_ != 0, 1) || ++*steps < kMaxForeignSteps; }
   bool Before(const Node* node, const SearchKey& target) const {
     if (node->prefix != target.prefix) return node->prefix < target.prefix;
     return CompareEntry(*order_, *EntryOf(node), target) < 0;

@@ -619,5 +619,90 @@ TEST_P(LiveReadersTest, ChildrenTouchNothing) {
   EXPECT_EQ(value, "2");
 }
 
+// A sweep has removed the keys of a deleted range, and the writer has forgotten the range. A reader's thread that still has the
+// view of before also has the range.
+TEST_P(LiveReadersTest, AForgottenRangeStaysWithItsView) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  for (int i = 0; i < 100; ++i) ASSERT_OK(writer->Put({}, NumberedKey(i), "1"));
+  ASSERT_OK(writer->Flush());
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  const auto ranges = [](DB* db) {
+    uint64_t number = 0;
+    EXPECT_TRUE(db->GetIntProperty("braiddb.num-range-tombstones", &number));
+    return number;
+  };
+  ASSERT_OK(writer->DeleteRange({}, writer->DefaultColumnFamily(), NumberedKey(0), NumberedKey(100)));
+  std::string value;
+  ASSERT_TRUE(reader->Get({}, NumberedKey(5), &value).IsNotFound());
+  ASSERT_EQ(ranges(reader.get()), 1u);
+  // 1: the first thread has followed, and waits before it reads  2: the range is forgotten; another thread follows, and waits
+  // between its two steps  3: the first thread has read.
+  std::atomic<int> stage{0};
+  std::atomic<bool> is_forgotten{false};
+  SyncPoints::Instance().SetCallback("LiveDB::ReadValidly:Followed", [&](void*) {
+    int expected = 0;
+    if (!stage.compare_exchange_strong(expected, 1)) return;
+    EXPECT_TRUE(WaitUntil([&] { return stage.load() == 2; }));
+  });
+  SyncPoints::Instance().SetCallback("DBImpl::FollowChanges:Between", [&](void*) {
+    int expected = 1;
+    if (!is_forgotten.load() || !stage.compare_exchange_strong(expected, 2)) return;
+    EXPECT_TRUE(WaitUntil([&] { return stage.load() == 3; }));
+  });
+  SyncPoints::Instance().Enable();
+  std::thread first([&] {
+    std::string read;
+    EXPECT_TRUE(reader->Get({}, NumberedKey(5), &read).IsNotFound());
+    stage.store(3);
+  });
+  EXPECT_TRUE(WaitUntil([&] { return stage.load() == 1; }));
+  ASSERT_OK(writer->CompactRange({}, nullptr, nullptr));
+  EXPECT_TRUE(WaitUntil([&] { return ranges(writer.get()) == 0; }));
+  is_forgotten.store(true);
+  ASSERT_OK(writer->Put({}, "z", "1"));
+  ASSERT_OK(writer->Flush());  // news, if the follower's thread has handled the others
+  EXPECT_TRUE(reader->Get({}, NumberedKey(6), &value).IsNotFound());
+  first.join();
+  SyncPoints::Instance().Clear();
+}
+
+// What readers hold at the writer's close is found by the next open.
+TEST_P(LiveReadersTest, HeldSpaceComesBackWithTheNextOpen) {
+  for (const bool beside_reader : {false, true}) {
+    auto writer = OpenOrFail(options_, path_);
+    ASSERT_NE(writer, nullptr);
+    std::unique_ptr<DB> reader;
+    std::unique_ptr<Iterator> iterator;
+    if (beside_reader) {
+      ASSERT_OK(writer->Put({}, "first", "1"));
+      reader = OpenReader();
+      ASSERT_NE(reader, nullptr);
+      iterator = reader->NewIterator({});
+    }
+    for (int i = 0; i < 10000; ++i) ASSERT_OK(writer->Put({}, NumberedKey(i % 100), PatternedValue(i, 1000)));
+    ASSERT_OK(writer->CompactRange({}, nullptr, nullptr));
+    uint64_t bytes = 0;
+    ASSERT_TRUE(writer->GetIntProperty("braiddb.pm-bytes-in-segments", &bytes));
+    if (beside_reader) {
+      EXPECT_GT(bytes, 8u << 20);  // the iterator holds it
+    }
+    ASSERT_OK(writer->Close());
+    writer.reset();
+    iterator.reset();
+    reader.reset();
+    writer = OpenOrFail(options_, path_);
+    ASSERT_NE(writer, nullptr);
+    // The compaction thread counts segments of earlier sessions when it has nothing else to do.
+    EXPECT_TRUE(WaitUntil([&] {
+      EXPECT_OK(writer->CompactRange({}, nullptr, nullptr));
+      return writer->GetIntProperty("braiddb.pm-bytes-in-segments", &bytes) && bytes < 4u << 20;
+    })) << bytes;
+    ASSERT_OK(writer->Close());
+    writer.reset();
+  }
+}
+
 }  // namespace
 }  // namespace braiddb::test

@@ -28,9 +28,8 @@
 //       room.
 //
 // FOREIGN READERS  A reader in another process enters as without asymmetric fences, with the mirrored epoch, and MinEpoch reads
-//                  its
-//       slot by a read-modify-write. The mirror is behind by at most one epoch, which only holds more. The slot exists before the
-//       reader can load any pointer.
+//       the slot of the reader by a read-modify-write. The mirror is behind by at most one epoch, which only holds more. The slot
+//       exists before the reader can load any pointer.
 #include "util/epoch.h"
 
 #include <algorithm>

@@ -41,18 +41,17 @@ std::unique_ptr<SharedMemory> SharedMemory::Create(uint64_t bytes) {
   if (fd < 0) return nullptr;
   if (ftruncate(fd, static_cast<off_t>(bytes)) == 0 && fcntl(fd, F_ADD_SEALS, kSeals) == 0) {
     if (uint8_t* const base = Map(fd, bytes, PROT_READ | PROT_WRITE)) {
-      std::unique_ptr<SharedMemory> result(new (std::nothrow) SharedMemory(fd, base, bytes, 0, true));
-      if (result != nullptr) return result;
+      try {
+        GuardMapping("/proc/self/fd/" + std::to_string(fd), base, bytes);
+        return std::unique_ptr<SharedMemory>(new SharedMemory(fd, base, bytes, 0, true));
+      } catch (const std::bad_alloc&) {
+        UnguardMapping(base);
+      }
       munmap(base, bytes);
     }
   }
   close(fd);
   return nullptr;
-}
-
-SharedMemory::SharedMemory(int fd, uint8_t* base, uint64_t bytes, uint64_t guard_bytes, bool is_owner)
-    : fd_(fd), base_(base), bytes_(bytes), guard_bytes_(guard_bytes), is_owner_(is_owner) {
-  if (is_owner) GuardMapping("/proc/self/fd/" + std::to_string(fd), base, bytes);
 }
 
 std::unique_ptr<SharedMemory> SharedMemory::Attach(int fd, bool writable, uint64_t least_bytes, uint64_t guard_bytes) {
@@ -101,18 +100,20 @@ SharedHeap::SharedHeap(std::unique_ptr<SharedMemory> memory) : memory_(std::move
   free_[kPage] = memory_->bytes() - kPage;  // offset 0 means none
 }
 
-std::unique_ptr<SharedHeap> SharedHeap::Create() {
+std::unique_ptr<SharedHeap> SharedHeap::Create() try {
   const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   for (uint64_t bytes = std::bit_ceil(std::max(machine, kLeast)); bytes >= kLeast; bytes >>= 1) {
     if (auto memory = SharedMemory::Create(bytes)) return std::unique_ptr<SharedHeap>(new SharedHeap(std::move(memory)));
   }
   return nullptr;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 uint64_t SharedHeap::RoundUp(uint64_t bytes) { return RoundToPages(std::max<uint64_t>(bytes, 1)); }
 
-// First fit.
-uint64_t SharedHeap::Allocate(uint64_t bytes) {
+// First fit. The only allocation comes before the first change.
+uint64_t SharedHeap::Allocate(uint64_t bytes) try {
   bytes = RoundUp(bytes);
   const uint64_t alignment = bytes >= kHugePage ? kHugePage : kPage;
   const std::lock_guard lock(mutex_);
@@ -126,16 +127,16 @@ uint64_t SharedHeap::Allocate(uint64_t bytes) {
     } else {
       free_.erase(range);
     }
-    allocated_bytes_ += bytes;
     return offset;
   }
+  return 0;
+} catch (const std::bad_alloc&) {
   return 0;
 }
 
 void SharedHeap::Free(uint64_t offset, uint64_t bytes) {
   bytes = RoundUp(bytes);
   const std::lock_guard lock(mutex_);
-  allocated_bytes_ -= bytes;
   if (is_frozen_) return;
   memory_->Release(offset, bytes);
   try {
@@ -171,11 +172,6 @@ bool SharedHeap::Empty(uint64_t offset, uint64_t bytes) {
   if (is_frozen_) return false;
   memory_->Release(offset, bytes);
   return true;
-}
-
-uint64_t SharedHeap::allocated_bytes() const {
-  const std::lock_guard lock(mutex_);
-  return allocated_bytes_;
 }
 
 }  // namespace braiddb

@@ -34,7 +34,8 @@ class SharedMemory {
   void Release(uint64_t offset, uint64_t bytes);
 
  private:
-  SharedMemory(int fd, uint8_t* base, uint64_t bytes, uint64_t guard_bytes, bool is_owner);
+  SharedMemory(int fd, uint8_t* base, uint64_t bytes, uint64_t guard_bytes, bool is_owner)
+      : fd_(fd), base_(base), bytes_(bytes), guard_bytes_(guard_bytes), is_owner_(is_owner) {}
 
   const int fd_;
   uint8_t* const base_;
@@ -64,7 +65,6 @@ class SharedHeap {
 
   uint8_t* At(uint64_t offset) const { return memory_->base() + offset; }
   const SharedMemory& memory() const { return *memory_; }
-  uint64_t allocated_bytes() const;
 
  private:
   explicit SharedHeap(std::unique_ptr<SharedMemory> memory);
@@ -73,7 +73,6 @@ class SharedHeap {
   const std::unique_ptr<SharedMemory> memory_;
   mutable std::mutex mutex_;
   std::map<uint64_t, uint64_t> free_;  // by offset: bytes; neighbours are joined
-  uint64_t allocated_bytes_ = 0;
   bool is_frozen_ = false;
 };
 
