@@ -240,11 +240,11 @@ void LookupCache::MoveBucket(const Table& from, uint64_t index, const Table& to)
 }
 
 // `next` is stored before the first bucket is moved, so a thread that sees kMoved finds the next table.
-bool LookupCache::StartResize(uint64_t bytes) {
+bool LookupCache::StartResize(uint64_t bytes, SharedHeap* heap) {
   Table* const from = current_.load(std::memory_order_relaxed);
   Table* const to = from == &tables_[0] ? &tables_[1] : &tables_[0];
   if (from->limit.load(std::memory_order_relaxed) != from->count.load(std::memory_order_relaxed)) return false;
-  HugeArray<Bucket> memory(BucketsIn(bytes));
+  HugeArray<Bucket> memory(BucketsIn(bytes), heap);
   if (memory.empty()) return false;
   memory.Populate();  // writers should not wait for page faults
   to->SetMemory(std::move(memory));
@@ -282,10 +282,38 @@ bool LookupCache::MoveBuckets(uint64_t most) {
 }
 
 // The address stays in the table: a prefetch may still load it.
-void LookupCache::ReleaseOld() {
+SharedRange LookupCache::ReleaseOld() {
   std::lock_guard guard(movers_mutex_);
   Table* const current = current_.load(std::memory_order_relaxed);
-  (current == &tables_[0] ? tables_[1] : tables_[0]).memory = HugeArray<Bucket>();
+  HugeArray<Bucket>& old = (current == &tables_[0] ? tables_[1] : tables_[0]).memory;
+  SharedRange left;
+  if (old.heap_offset() != 0) {
+    left = {old.heap_offset(), old.bytes()};
+    old.LeaveInHeap();
+  }
+  old = HugeArray<Bucket>();
+  return left;
+}
+
+// A pointer beyond the mapped parts belongs to a part that this process has not mapped yet, or comes from memory in other use.
+const LogEntry* LookupCache::ForeignTable::Find(uint32_t family, Slice key, uint64_t hash) const {
+  const uint64_t index = IndexOf(hash);
+  if (index >= ~limit_complement_->load(std::memory_order_acquire)) return nullptr;
+  const Bucket& bucket = buckets_[index];
+  if ((LoadAcquire(&bucket.word) & kLocked) != 0) return nullptr;  // kMoved has the bit, too
+  for (uint32_t with_tag = SlotsWithTag(bucket, hash); with_tag != 0; with_tag &= with_tag - 1) {
+    const uint64_t slot = LoadAcquire(&bucket.slots[std::countr_zero(with_tag)]);
+    if (!HasTag(slot, hash)) continue;
+    const PmPtr place = PointerOf(slot);
+    if (!regions_->Holds(place)) return nullptr;
+    const auto* const entry = regions_->Resolve<LogEntry>(place);
+    const bool is_same =
+        entry->key_shape() == LogEntry::MakeKeyShape(key.size(), family) && SameBytes(Slice(entry->key_data(), key.size()), key);
+    if (!is_same) return nullptr;
+    BRAIDDB_SYNC_POINT("LookupCache::ForeignTable::Find:Hit");
+    return entry;
+  }
+  return nullptr;
 }
 
 uint64_t* LookupCache::SlotFor(Bucket* bucket, uint64_t hash) {

@@ -16,6 +16,7 @@
 #include "util/huge_array.h"
 #include "util/line_words.h"
 #include "util/prefetch.h"
+#include "util/shared_memory.h"
 #include "util/short_bytes.h"
 #include "util/spin.h"
 #include "util/sync_point.h"
@@ -89,6 +90,10 @@ namespace braiddb {
 //   limit before may come later. It may find its lock lost, or compare its key with an entry whose space is in use again, because
 //   newer versions of that entry's key no longer pass through the bucket. No reader sees what such a writer stores. A table that
 //   has given up buckets is not resized.
+//
+// OTHER PROCESSES  A table may lie in a SharedHeap. Processes that map the heap look keys up through a ForeignTable. The argument
+//   is that of HIT, since they hold an epoch of the owner. For them a moved bucket is a cache miss. Before Shrink gives buckets
+//   up, the owner stores the limit where these processes load it before each lookup.
 //
 // CONCURRENCY  All methods may be called by any number of threads. StartResize, MoveBuckets, ReleaseOld and Shrink: one call at a
 //              time. Readers and fills hold an epoch guard; writers have announced their write.
@@ -180,19 +185,32 @@ class LookupCache {
 
   // STEPS  1. StartResize.  2. MoveBuckets until it returns true. Lookups and writes that begin later use the new table.  3. The
   //        caller waits until all current readers have left their epochs and all announced writes have ended.  4. ReleaseOld.
-  // Allocates a table of `bytes` bytes (as for Create). False: there is no memory, or Shrink has given up buckets.
-  bool StartResize(uint64_t bytes);
+  // Allocates a table of `bytes` bytes (as for Create). `heap`: the table lies there; null: in private memory. False: there is no
+  // memory, or Shrink has given up buckets.
+  bool StartResize(uint64_t bytes, SharedHeap* heap = nullptr);
   // Moves at most `most` buckets. True if all are moved. COST: reads each entry, whose lines are prefetched some buckets ahead.
   bool MoveBuckets(uint64_t most);
-  void ReleaseOld();
+  // Ends the resize. If the old table lies in a shared heap, its memory is left to the caller, and the result says where it is.
+  // Otherwise the memory is released.
+  SharedRange ReleaseOld();
 
   // Gives up the buckets beyond `bytes` for ever.
   void Shrink(uint64_t bytes);
   // Returns the memory of the buckets given up by Shrink(bytes) to the system. REQUIRES: their readers have left their epochs.
   void ReleaseGivenUp(uint64_t bytes) { current_.load(std::memory_order_relaxed)->memory.ReleaseFrom(bytes / sizeof(Bucket)); }
 
+  // Where the current table lies in a shared heap. It has `bytes` bytes, a part of which may be given up.
+  SharedRange shared_range() const {
+    const HugeArray<Bucket>& memory = CurrentTable().memory;
+    return memory.heap_offset() == 0 ? SharedRange() : SharedRange{memory.heap_offset(), memory.bytes()};
+  }
+  // The number of buckets that Shrink(bytes) leaves.
+  static uint64_t BucketsLeft(uint64_t bytes) { return bytes / sizeof(Bucket); }
+
   // Size of the current table.
   uint64_t bytes() const { return CurrentTable().limit.load(std::memory_order_relaxed) * sizeof(Bucket); }
+
+  class ForeignTable;
 
  private:
   static constexpr uint64_t kLocked = 1;
@@ -296,6 +314,34 @@ class LookupCache {
   // Held by Move and Forget, whose callers hold no guard, and by ReleaseOld.
   std::mutex movers_mutex_;
   static constinit thread_local uint32_t t_unmarked_hits_;
+};
+
+// The table of a cache that another process owns, for reading only. What it returns is valid under the conditions of LiveReader.
+// Thread safety: all methods may be called concurrently.
+class LookupCache::ForeignTable {
+ public:
+  // `memory` has the table at `range`, which IsTable. `limit_complement`: the complement of the number of buckets that are not
+  // given up. The regions, the memory and the number must outlive the object.
+  ForeignTable(const RegionSet* regions, const SharedMemory& memory, SharedRange range,
+               const std::atomic<uint64_t>* limit_complement)
+      : regions_(regions),
+        buckets_(HugeArray<Bucket>::Attach(memory, range.offset, range.bytes / sizeof(Bucket))),
+        limit_complement_(limit_complement) {}
+  // Whether the range can be that of a table.
+  static bool IsTable(const SharedMemory& memory, SharedRange range) {
+    return range.offset % sizeof(Bucket) == 0 && range.bytes >= sizeof(Bucket) && range.bytes % sizeof(Bucket) == 0 &&
+           range.offset < memory.bytes() && range.bytes <= memory.bytes() - range.offset;
+  }
+
+  // As LookupCache::Find. Stores nothing.
+  const LogEntry* Find(uint32_t family, Slice key, uint64_t hash) const;
+
+ private:
+  uint64_t IndexOf(uint64_t hash) const { return (hash & UINT32_MAX) * buckets_.size() >> 32; }
+
+  const RegionSet* const regions_;
+  const HugeArray<Bucket> buckets_;
+  const std::atomic<uint64_t>* const limit_complement_;
 };
 
 // Compares all slots at once, since a branch per slot would be mispredicted in nearly every lookup.

@@ -526,7 +526,8 @@ class DBImpl final : public DB {
     bool all = false;                // the last level, too
     bool by_filter = false;          // with l0: the filter of the last level was asked
   };
-  // The result of a lookup in the cache: the newest version of the key, which is a put, or the state of its bucket.
+  // The result of a lookup in the cache, or in that of the owner: the newest version of the key, which is a put, or the state of
+  // its bucket.
   struct Cached {
     const LogEntry* entry = nullptr;
     LookupCache::Miss miss;
@@ -846,11 +847,13 @@ class DBImpl final : public DB {
   void GrowLookupCache();
   // REQUIRES: cache_size_mutex_. ContinueResize returns false if a memtable waits for its flush, except if `waits` is true.
   void StartGrowth();
+  void StartSharing();
   bool ContinueResize(bool waits);
+  void ReleaseOldTable();
   bool CacheWantsWork() const {
     if (lookup_cache_ == nullptr) return false;
-    return cache_is_resized_.load(std::memory_order_acquire) ? !resize_waits_.load(std::memory_order_relaxed)
-                                                             : lookup_cache_->is_crowded();
+    if (cache_is_resized_.load(std::memory_order_acquire)) return !resize_waits_.load(std::memory_order_relaxed);
+    return lookup_cache_->is_crowded() || cache_should_be_shared_.load(std::memory_order_acquire);
   }
   // Gives memory of an idle database back to the system. False: nothing more can be given back.
   bool GiveBackIdle();
@@ -965,8 +968,11 @@ class DBImpl final : public DB {
   uint32_t last_family_id_ = 0;                    // the last id that was given to a user's family; manifest_mutex_
   std::atomic<bool> purge_waits_{false};           // a family was dropped and is not yet purged
   std::atomic<uint64_t> families_forgotten_{0};    // the number of purges that ended
-  CacheShare cache_share_;                         // the share of the lookup cache; cache_size_mutex_
-  std::unique_ptr<LookupCache> lookup_cache_;      // may be null
+  // The memory of structures that readers in other processes use. It outlives them.
+  std::unique_ptr<SharedHeap> owned_heap_;
+  std::atomic<SharedHeap*> live_heap_{nullptr};  // stored once, when the first reader has come
+  CacheShare cache_share_;                       // the share of the lookup cache; cache_size_mutex_
+  std::unique_ptr<LookupCache> lookup_cache_;    // may be null
   LookupCache* local_cache_ = nullptr;  // lookup_cache_ if there is only one region and no injected read latency; else null
   const bool asymmetric_fences_ = HasAsymmetricFences();
   // The numbers that readers in other processes need. The board outlives all structures that announce or draw numbers.
@@ -977,9 +983,6 @@ class DBImpl final : public DB {
   std::atomic<uint64_t>* next_sequence_ = &board_->next_sequence;
   std::atomic<uint64_t>* barriers_ = &board_->barriers;
   mutable LiveReaders live_readers_{board_};
-  // The memory of structures that readers in other processes use. It outlives them.
-  std::unique_ptr<SharedHeap> owned_heap_;
-  std::atomic<SharedHeap*> live_heap_{nullptr};  // stored once, when the first reader has come
   std::unique_ptr<LocalServer::Handler> live_service_;
   std::unique_ptr<LocalServer> live_server_;
   std::atomic<bool> ranges_are_published_{false};
@@ -988,7 +991,8 @@ class DBImpl final : public DB {
   std::unique_ptr<LiveReader> live_reader_;
   WriterRuns writer_runs_;
   std::mutex follow_mutex_;
-  std::vector<std::shared_ptr<const ReadView>> unretired_views_;  // there was no memory to retire them; view_mutex_
+  std::vector<std::shared_ptr<const ReadView>> unretired_views_;          // there was no memory to retire them; view_mutex_
+  std::atomic<const LookupCache::ForeignTable*> foreign_cache_{nullptr};  // of the owner; lives as long as the view that names it
   uint64_t followed_view_ = 0;    // offset of the block that current_view_ is a copy of; follow_mutex_
   uint64_t followed_ranges_ = 0;  // the same for range tombstones; follow_mutex_
   std::atomic<uint64_t> followed_version_{0};
@@ -1050,6 +1054,7 @@ class DBImpl final : public DB {
   std::mutex cache_size_mutex_;                // for resizing and shrinking the lookup cache
   std::atomic<bool> cache_is_resized_{false};  // a resize has begun; changed under cache_size_mutex_
   std::atomic<bool> resize_waits_{false};      // the resize waits for readers of the old table; changed under cache_size_mutex_
+  std::atomic<bool> cache_should_be_shared_{false};  // a resize will move the table to the shared heap
   enum class OldTable : uint8_t { kInUse, kMoved, kRetired, kLeft };
   std::atomic<OldTable> old_table_{OldTable::kInUse};   // the state of the old table during a resize
   uint64_t resized_from_bytes_ = 0;                     // cache_size_mutex_

@@ -65,7 +65,9 @@ void DBImpl::CreateLookupCache() {
 void DBImpl::GrowLookupCache() {
   if (!CacheWantsWork() && !cache_is_resized_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(cache_size_mutex_);
-  if (!cache_is_resized_.load(std::memory_order_relaxed)) StartGrowth();
+  if (!cache_is_resized_.load(std::memory_order_relaxed)) {
+    cache_should_be_shared_.load(std::memory_order_acquire) ? StartSharing() : StartGrowth();
+  }
   // If the resize does not end in this call, a later call continues.
   if (cache_is_resized_.load(std::memory_order_relaxed)) (void)ContinueResize(false);
 }
@@ -79,12 +81,24 @@ void DBImpl::StartGrowth() {
     cache_share_.Give(taken - LookupCache::UsableBytes(taken));
     taken = LookupCache::UsableBytes(taken);
   }
-  if (taken != 0 && lookup_cache_->StartResize(taken)) {
+  if (taken != 0 && lookup_cache_->StartResize(taken, live_heap_.load(std::memory_order_acquire))) {
     cache_is_resized_.store(true, std::memory_order_release);
     return;
   }
   cache_share_.Give(taken);
   lookup_cache_->AcceptCrowd();
+}
+
+// Moves the table to the shared heap. Until that is done, there are two tables of one size. With a budget, which must hold, a
+// large table moves to one of a quarter of the size instead, which loses keys, and grows when it is crowded. If there is no
+// memory, the cache stays private: readers of other processes search the levels.
+void DBImpl::StartSharing() {
+  cache_should_be_shared_.store(false, std::memory_order_release);
+  uint64_t size = lookup_cache_->bytes();
+  if (dram_.is_set() && size > MostLookupCache() / kCacheGrowth) size = LookupCache::UsableBytes(size / kCacheGrowth);
+  if (!lookup_cache_->StartResize(size, live_heap_.load(std::memory_order_acquire))) return;
+  cache_share_.Force(size);
+  cache_is_resized_.store(true, std::memory_order_release);
 }
 
 // Continues a resize of the lookup cache.
@@ -103,6 +117,10 @@ bool DBImpl::ContinueResize(bool waits) try {
     const uint64_t last_announced = next_sequence_->load(std::memory_order_seq_cst);
     FenceAnnouncements();
     WaitWriters(last_announced);
+    {
+      std::lock_guard lock(view_mutex_);
+      PublishView();  // with the new table
+    }
     old_table_.store(OldTable::kMoved, std::memory_order_relaxed);
   }
   if (old_table_.load(std::memory_order_acquire) == OldTable::kMoved) {
@@ -118,7 +136,7 @@ bool DBImpl::ContinueResize(bool waits) try {
     }
     std::this_thread::sleep_for(kReaderPause);
   }
-  lookup_cache_->ReleaseOld();
+  ReleaseOldTable();
   cache_share_.Give(resized_from_bytes_);
   old_table_.store(OldTable::kInUse, std::memory_order_relaxed);
   resize_waits_.store(false, std::memory_order_relaxed);
@@ -128,6 +146,17 @@ bool DBImpl::ContinueResize(bool waits) try {
   old_table_.store(OldTable::kMoved, std::memory_order_relaxed);
   resize_waits_.store(true, std::memory_order_relaxed);
   return false;
+}
+
+// The readers of this process have left the table. Those of other processes may use it as long as they have a view that names it.
+void DBImpl::ReleaseOldTable() {
+  const SharedRange old = lookup_cache_->ReleaseOld();
+  if (old.offset == 0) return;
+  SharedHeap* const heap = live_heap_.load(std::memory_order_acquire);
+  try {
+    epochs_.RetireShared([heap, old] { heap->Free(old.offset, old.bytes); });
+  } catch (const std::bad_alloc&) {  // the memory stays until the close
+  }
 }
 
 uint64_t DBImpl::CallsOfUsers() const {
@@ -140,7 +169,8 @@ uint64_t DBImpl::CallsOfUsers() const {
 
 bool DBImpl::GiveBackIdle() {
   const uint64_t calls = CallsOfUsers();
-  idle_rounds_ = calls == std::exchange(idle_calls_, calls) ? idle_rounds_ + 1 : 0;
+  const bool is_idle = calls == std::exchange(idle_calls_, calls) && !live_readers_.Any();
+  idle_rounds_ = is_idle ? idle_rounds_ + 1 : 0;
   if (idle_rounds_ >= kRoundsForArenas) arenas_.Clear();
   if (lookup_cache_ == nullptr) return idle_rounds_ < kRoundsForArenas;
   std::lock_guard lock(cache_size_mutex_);
@@ -151,7 +181,7 @@ bool DBImpl::GiveBackIdle() {
   const uint64_t first = FirstCacheBytes(MostLookupCache());
   if (lookup_cache_->bytes() <= first) return idle_rounds_ < kRoundsForArenas;
   if (idle_rounds_ >= kRoundsForCache || (idle_rounds_ >= kRoundsForArenas && cache_share_.is_short())) {
-    if (!lookup_cache_->StartResize(first)) return false;
+    if (!lookup_cache_->StartResize(first, live_heap_.load(std::memory_order_acquire))) return false;
     cache_share_.Force(first);
     cache_is_resized_.store(true, std::memory_order_release);
     return !ContinueResize(false);
@@ -193,6 +223,8 @@ void DBImpl::KeepDramBudget() {
   if (lookup_cache_->bytes() <= LookupCache::UsableBytes(room)) return;
   room = LookupCache::UsableBytes(room - std::min(room, dram_.cached / kParts));
   cache_share_.Give(lookup_cache_->bytes() - room);
+  // Before a write passes a bucket by.
+  board_->cache_limit_complement.store(~LookupCache::BucketsLeft(room), std::memory_order_seq_cst);
   lookup_cache_->Shrink(room);
   try {
     epochs_.Retire([this, room] { lookup_cache_->ReleaseGivenUp(room); });

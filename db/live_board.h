@@ -18,8 +18,8 @@
 namespace braiddb {
 
 // Changes with each change of a structure that readers of other processes use: LiveBoard, ReaderSlot, the blocks of live_view.h,
-// memtables, L0Index, entries.
-inline constexpr uint64_t kLiveLayout = 1;
+// memtables, L0Index, LookupCache, entries.
+inline constexpr uint64_t kLiveLayout = 2;
 
 // What one thread of the owner has announced; see db/visibility.cc.
 struct alignas(128) Announcements {
@@ -36,6 +36,8 @@ struct LiveBoard {
   // Offsets in the heap of the newest read view and the newest sets of range tombstones (live_view.h); 0: none yet.
   std::atomic<uint64_t> view;
   std::atomic<uint64_t> ranges;
+  // The complement of the number of buckets of the lookup cache that are not given up. 0: all of them are in use.
+  std::atomic<uint64_t> cache_limit_complement;
   // Increases after each change of `view` and `ranges`. A reader whose copies are of this version has the newest state.
   std::atomic<uint64_t> version;
   // Increases before the owner uses a new part of a region.

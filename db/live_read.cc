@@ -319,11 +319,18 @@ Status DBImpl::InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHol
     view->Alter(family->id, [](FamilyView* of_view) { of_view->l1 = std::make_shared<EmptyLevel>(); });
   }
   if (Status valid = CheckLive(); !valid.ok()) return valid;
-  std::shared_ptr<ReadView> fresh(view.release(), [hold](ReadView* dying) { delete dying; });
+  std::shared_ptr<const LookupCache::ForeignTable> cache;
+  if (from.lookup_cache.offset != 0) {
+    if (!LookupCache::ForeignTable::IsTable(live_reader_->heap(), from.lookup_cache)) return BadView();
+    cache = std::make_shared<LookupCache::ForeignTable>(regions_.get(), live_reader_->heap(), from.lookup_cache,
+                                                        &live_reader_->board().cache_limit_complement);
+  }
+  std::shared_ptr<ReadView> fresh(view.release(), [hold, cache](ReadView* dying) { delete dying; });
   std::lock_guard lock(view_mutex_);
   unretired_views_.reserve(unretired_views_.size() + 1);  // no step after this one fails
   std::shared_ptr<const ReadView> old = std::exchange(current_view_, std::move(fresh));
   view_.store(current_view_.get(), std::memory_order_release);
+  foreign_cache_.store(cache.get(), std::memory_order_release);
   active_.store(current_view_->active.get(), std::memory_order_release);
   followed_view_ = offset;
   if (old == nullptr) return Status::OK();

@@ -141,6 +141,8 @@ bool DBImpl::ShareMemory() {
     owned_heap_ = SharedHeap::Create();
     if (owned_heap_ == nullptr) return false;
     live_heap_.store(owned_heap_.get(), std::memory_order_release);
+    cache_should_be_shared_.store(true, std::memory_order_release);
+    NotifyWork();
   }
   const Memtable* active = nullptr;
   {
@@ -206,6 +208,7 @@ void DBImpl::PublishView() noexcept try {
   view.memtable_kind = static_cast<uint8_t>(options_.memtable);
   view.regions = regions_->count();
   view.database_id = regions_->database_id();
+  if (lookup_cache_ != nullptr) view.lookup_cache = lookup_cache_->shared_range();
   const WriterRuns runs = regions_->ReadWriterRuns();
   view.runs.assign(std::begin(runs.ids), std::begin(runs.ids) + regions_->count());
   const auto add_memtable = [&view](const Memtable& memtable) {

@@ -75,6 +75,8 @@ std::vector<uint64_t> LiveView::Encode() const {
   block.Add(memtable_kind);
   block.Add(regions);
   block.Add(database_id);
+  block.Add(lookup_cache.offset);
+  block.Add(lookup_cache.bytes);
   block.Add(runs.size());
   for (const uint64_t run : runs) block.Add(run);
   block.Add(memtables.size());
@@ -114,6 +116,8 @@ Status LiveView::Decode(const uint64_t* block, uint64_t words, LiveView* view) {
   view->memtable_kind = static_cast<uint8_t>(reader.Next());
   view->regions = static_cast<uint32_t>(reader.Next());
   view->database_id = reader.Next();
+  view->lookup_cache.offset = reader.Next();
+  view->lookup_cache.bytes = reader.Next();
   view->runs.resize(reader.Count(1));
   for (uint64_t& run : view->runs) run = reader.Next();
   view->memtables.resize(reader.Count(3));

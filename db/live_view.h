@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "braiddb/status.h"
+#include "util/shared_memory.h"
 
 namespace braiddb {
 
@@ -47,6 +48,7 @@ struct LiveView {
   uint8_t memtable_kind = 0;
   uint32_t regions = 0;
   uint64_t database_id = 0;
+  SharedRange lookup_cache;             // its table; offset 0: none
   std::vector<uint64_t> runs;           // WriterRuns of the owner
   std::vector<LiveMemtable> memtables;  // the active one first, then the immutable ones, newest first
   std::vector<LiveFamily> families;     // the default family first

@@ -57,7 +57,11 @@ template <class Observer>
 [[gnu::always_inline]] inline DBImpl::Cached DBImpl::SearchCache(const Observer& observer, const Family& family, Slice key,
                                                                  uint64_t hash) const {
   Cached cached;
-  if (lookup_cache_ == nullptr || !family.is_hashed) return cached;
+  if (lookup_cache_ == nullptr || !family.is_hashed) {
+    const LookupCache::ForeignTable* const foreign = foreign_cache_.load(std::memory_order_acquire);
+    if (__builtin_expect(foreign != nullptr, 0) && family.is_hashed) cached.entry = foreign->Find(family.id, key, hash);
+    return cached;
+  }
   observer.NoteCacheSearch();
   cached.entry = lookup_cache_->Find(family.id, key, hash, &cached.miss);
   return cached;

@@ -53,10 +53,31 @@ class LookupCacheTest : public testing::TestWithParam<uint32_t> {
       EXPECT_EQ(quick, nullptr);
       ++not_quick_;
     }
+    // Another process finds the same, or nothing.
+    for (const auto* table : {foreign_.get(), old_foreign_.get()}) {
+      const LogEntry* const foreign = table == nullptr ? nullptr : table->Find(0, key, KeyHash(key));
+      EXPECT_TRUE(foreign == nullptr || foreign == entry);
+      foreign_hits_ += foreign != nullptr;
+    }
     if (entry == nullptr) return 0;
     EXPECT_EQ(entry->key(), key);
     EXPECT_EQ(entry->type(), EntryType::kPut);
     return entry->sequence();
+  }
+  // From now on tables lie in memory that another process can map.
+  void ShareTables() {
+    heap_ = SharedHeap::Create();
+    ASSERT_NE(heap_, nullptr);
+    mapped_ = SharedMemory::Attach(heap_->memory().OpenToRead(), false, 1);
+    ASSERT_NE(mapped_, nullptr);
+  }
+  // Maps the present table as another process does. The table before stays mapped.
+  void AttachForeign() {
+    old_foreign_ = std::move(foreign_);
+    const SharedRange range = cache_->shared_range();
+    ASSERT_NE(range.offset, 0u);
+    ASSERT_TRUE(LookupCache::ForeignTable::IsTable(*mapped_, range));
+    foreign_ = std::make_unique<LookupCache::ForeignTable>(store_.regions(), *mapped_, range, &limit_complement_);
   }
   uint64_t Find(const std::string& key) {
     LookupCache::Miss ignored;
@@ -67,6 +88,11 @@ class LookupCacheTest : public testing::TestWithParam<uint32_t> {
   }
 
   EntryStore store_{GetParam()};
+  std::unique_ptr<SharedHeap> heap_;
+  std::unique_ptr<SharedMemory> mapped_;
+  std::atomic<uint64_t> limit_complement_{0};
+  std::unique_ptr<LookupCache::ForeignTable> foreign_, old_foreign_;
+  uint64_t foreign_hits_ = 0;
   std::unique_ptr<LookupCache> cache_;
   uint64_t quick_answers_ = 0, not_quick_ = 0;
   Random random_{11};
@@ -80,7 +106,9 @@ TEST_P(LookupCacheTest, AHitIsTheNewestVersion) {
   constexpr uint64_t kKeys = 40;
   for (const auto& [buckets, resizes] : {std::pair<uint64_t, bool>(1, false), {4, false}, {2, true}}) {
     Make(buckets * kBucket);
+    if (resizes) ShareTables();
     bool is_resized = false;
+    SharedRange old;  // the table that a reader may still use
     uint64_t resized = 0;
     std::map<std::string, std::vector<Version>> visible;  // in the order of their numbers
     const auto newest = [&](const std::string& key, uint64_t as_of) {
@@ -104,10 +132,12 @@ TEST_P(LookupCacheTest, AHitIsTheNewestVersion) {
     for (int step = 0; step < 30'000; ++step) {
       if (resizes && !is_resized && random_.OneIn(20)) {
         is_resized = true;
-        ASSERT_TRUE(cache_->StartResize((1 + random_.Uniform(9)) * kBucket));
+        ASSERT_TRUE(cache_->StartResize((1 + random_.Uniform(9)) * kBucket, heap_.get()));
       } else if (is_resized && random_.OneIn(5) && cache_->MoveBuckets(1)) {
         is_resized = false;
-        cache_->ReleaseOld();
+        if (old.offset != 0) heap_->Free(old.offset, old.bytes);
+        AttachForeign();
+        old = cache_->ReleaseOld();
         ++resized;
       }
       const std::string key = NumberedKey(random_.Uniform(kKeys));
@@ -160,7 +190,46 @@ TEST_P(LookupCacheTest, AHitIsTheNewestVersion) {
     EXPECT_GT(hits, 500u);
     EXPECT_GT(late_hits, 20u);
     EXPECT_TRUE(!resizes || resized > 200) << resized;
+    EXPECT_TRUE(!resizes || foreign_hits_ > hits / 4) << foreign_hits_;
   }
+}
+
+// What another process must not use: a bucket that is being written, that was moved, or that is given up; and an address that is
+// not mapped.
+TEST_P(LookupCacheTest, AnotherProcessUsesOnlyWhatIsRight) {
+  ShareTables();
+  Make(kBucket);
+  ASSERT_TRUE(cache_->StartResize(kBucket, heap_.get()));
+  ASSERT_TRUE(cache_->MoveBuckets(1));
+  EXPECT_EQ(cache_->ReleaseOld().offset, 0u) << "the first table was private";
+  AttachForeign();
+  Put("key", 1);
+  const auto find = [&] { return foreign_->Find(0, "key", KeyHash("key")); };
+  ASSERT_NE(find(), nullptr);
+  EXPECT_EQ(find()->sequence(), 1u);
+  EXPECT_EQ(foreign_->Find(1, "key", KeyHash("key")), nullptr);
+  const Version next = {"key", 2};
+  store_.Write(next);
+  Publish(next, [&] { EXPECT_EQ(find(), nullptr); });
+  ASSERT_NE(find(), nullptr);
+  EXPECT_EQ(find()->sequence(), 2u);
+  limit_complement_.store(~uint64_t{0});
+  EXPECT_EQ(find(), nullptr);
+  limit_complement_.store(0);
+  const PmPtr beyond(GetParam() - 1, uint64_t{1} << 40);
+  cache_->Move(KeyHash("key"), store_.Find(2), beyond, 2);
+  EXPECT_EQ(find(), nullptr);
+  cache_->Move(KeyHash("key"), beyond, store_.Find(2), 2);
+  EXPECT_NE(find(), nullptr);
+  ASSERT_TRUE(cache_->StartResize(4 * kBucket, heap_.get()));
+  ASSERT_TRUE(cache_->MoveBuckets(1));
+  EXPECT_EQ(find(), nullptr) << "moved";
+  const SharedRange old = cache_->ReleaseOld();
+  EXPECT_EQ(find(), nullptr);
+  heap_->Free(old.offset, old.bytes);
+  EXPECT_EQ(find(), nullptr) << "zeros";
+  for (const SharedRange wrong : {SharedRange{4096, 0}, {4096, 65}, {4100, 64}, {mapped_->bytes(), 64}, {4096, UINT64_MAX - 63}})
+    EXPECT_FALSE(LookupCache::ForeignTable::IsTable(*mapped_, wrong)) << wrong.offset << " " << wrong.bytes;
 }
 
 TEST_P(LookupCacheTest, NobodyUsesABucketThatIsBeingWritten) {

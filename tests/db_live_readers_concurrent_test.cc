@@ -259,6 +259,30 @@ TEST_F(LiveProcessesTest, ReadsAreLinearizable) {
   RecordProperty("writes", std::to_string(board_->writes.load()));
 }
 
+// The writer's lookup cache has most keys, moves to the shared memory while readers come, and grows.
+TEST_F(LiveProcessesTest, ReadsThroughAGrowingCacheAreLinearizable) {
+  options_.lookup_cache_size = 4 << 20;
+  const pid_t writer = ForkWriter(0, 0, nullptr, [this](DB* db) {
+    for (int i = 0; !board_->stop.load(); i = (i + 1) % 50000)
+      (void)db->Put({}, "writer0/key" + std::to_string(100000 + i), "more");
+  });
+  for (Rounds rounds(3); rounds.Next() && !board_->failed.load();) {
+    std::vector<pid_t> readers;
+    for (uint64_t i = 0; i < 2; ++i) {
+      readers.push_back(Fork([this, i] {
+        const auto db = OpenReader("reader");
+        if (db != nullptr) ReadUntilStopped(db.get(), i);
+      }));
+    }
+    const uint64_t before = board_->reads.load();
+    EXPECT_TRUE(WaitUntil([&] { return board_->reads.load() > before + 300 || board_->failed.load(); }));
+    for (const pid_t reader : readers) Kill(reader);
+  }
+  board_->stop.store(true);
+  WaitFor(writer);
+  EXPECT_FALSE(board_->failed.load()) << board_->failure;
+}
+
 // With eight writing threads, most snapshots are chosen by the writer's process.
 TEST_F(LiveProcessesTest, SnapshotsBesideManyWriters) {
   const pid_t writer = ForkWriter(0, 5);

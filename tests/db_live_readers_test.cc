@@ -668,6 +668,74 @@ TEST_P(LiveReadersTest, AForgottenRangeStaysWithItsView) {
   SyncPoints::Instance().Clear();
 }
 
+// A reader looks keys up in the writer's lookup cache, which grows and shrinks while views of the reader name older tables.
+TEST_P(LiveReadersTest, GetsUseTheWritersLookupCache) {
+  options_.lookup_cache_size = 1 << 20;
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  constexpr int kKeys = 20000;
+  const auto value_of = [](int i, int round) { return std::to_string(round) + PatternedValue(i, 20); };
+  for (int i = 0; i < 100; ++i) ASSERT_OK(writer->Put({}, NumberedKey(i), value_of(i, 0)));
+  std::atomic<uint64_t> hits{0};
+  SyncPoints::Instance().SetCallback("LookupCache::ForeignTable::Find:Hit", [&](void*) { ++hits; });
+  SyncPoints::Instance().Enable();
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  const auto reads = [&](int keys, int round) {
+    hits.store(0);
+    std::string value;
+    for (int i = 0; i < keys; ++i) {
+      const Status status = reader->Get({}, NumberedKey(i), &value);
+      EXPECT_TRUE(status.ok()) << i << " " << status.ToString();
+      if (value != value_of(i, round)) ADD_FAILURE() << i << ": " << value;
+    }
+    return hits.load();
+  };
+  EXPECT_TRUE(WaitUntil([&] { return reads(100, 0) > 50; })) << "the table moves to shared memory in the background";
+  // An iterator keeps the view with the small table. The writer's cache grows nevertheless.
+  const auto iterator = reader->NewIterator({});
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_OK(writer->Put({}, NumberedKey(i), value_of(i, 1)));
+    if (i % 100 == 0) {
+      std::string value;
+      ASSERT_OK(reader->Get({}, NumberedKey(i), &value));
+      ASSERT_EQ(value, value_of(i, 1));
+    }
+  }
+  EXPECT_TRUE(WaitUntil([&] { return IntProperty(writer.get(), "braiddb.lookup-cache-bytes") == 1 << 20; }));
+  EXPECT_TRUE(WaitUntil([&] { return reads(kKeys, 1) > kKeys / 2; }));
+  // Several keys of one state; deletions.
+  std::vector<std::string> values;
+  auto statuses = reader->MultiGet({}, {NumberedKey(1), "none", NumberedKey(2)}, &values);
+  EXPECT_EQ(values[0] + values[2], value_of(1, 1) + value_of(2, 1));
+  EXPECT_TRUE(statuses[1].IsNotFound());
+  const Snapshot* const snapshot = reader->GetSnapshot();
+  ASSERT_OK(writer->Delete({}, NumberedKey(1)));
+  ASSERT_OK(writer->DeleteRange({}, writer->DefaultColumnFamily(), NumberedKey(2), NumberedKey(4)));
+  ASSERT_OK(writer->Merge({}, NumberedKey(5), "more"));
+  std::string value;
+  for (const int i : {1, 2, 3}) EXPECT_TRUE(reader->Get({}, NumberedKey(i), &value).IsNotFound()) << i;
+  ASSERT_OK(reader->Get({}, NumberedKey(5), &value));
+  EXPECT_EQ(value, value_of(5, 1) + "more");
+  ReadOptions before;
+  before.snapshot = snapshot;
+  for (const int i : {1, 2, 3, 5}) {
+    ASSERT_OK(reader->Get(before, NumberedKey(i), &value));
+    EXPECT_EQ(value, value_of(i, 1));
+  }
+  reader->ReleaseSnapshot(snapshot);
+  iterator->SeekToFirst();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->value(), value_of(0, 0));
+  // The reader keeps the cache of a writer that has closed.
+  ASSERT_OK(writer->Close());
+  writer.reset();
+  hits.store(0);
+  ASSERT_OK(reader->Get({}, NumberedKey(100), &value));
+  EXPECT_EQ(value, value_of(100, 1));
+  SyncPoints::Instance().Clear();
+}
+
 // What readers hold at the writer's close is found by the next open.
 TEST_P(LiveReadersTest, HeldSpaceComesBackWithTheNextOpen) {
   for (const bool beside_reader : {false, true}) {

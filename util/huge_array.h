@@ -66,10 +66,18 @@ class HugeArray {
   }
   // The offset in the heap; 0 if the array is in private memory.
   uint64_t heap_offset() const { return heap_offset_; }
+  // Leaves the memory in the heap to the caller, who frees it. The array is then empty(). REQUIRES: heap_offset() != 0.
+  void LeaveInHeap() {
+    data_ = nullptr;
+    size_ = heap_offset_ = 0;
+    heap_ = nullptr;
+  }
 
   // Allocates all pages now, for an array that will soon be written completely.
   void Populate() {
-    if (data_ != nullptr) (void)PopulatePages(data_, bytes());
+    if (data_ == nullptr) return;
+    (void)PopulatePages(data_, bytes());
+    if (heap_ != nullptr && bytes() >= kHugePage) (void)CollapseHugePages(data_, bytes());  // advice has no effect there
   }
 
   // Returns whole pages of the elements from `begin` on to the system. They are zero when touched again.

@@ -24,11 +24,24 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 uint64_t RoundToPages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-uint8_t* Map(int fd, uint64_t bytes, int protection) {
-  void* const memory = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  (void)madvise(memory, bytes, MADV_DONTDUMP);
-  return static_cast<uint8_t*>(memory);
+// Maps the file, with `guard_bytes` of zeros behind it. The address is a multiple of kHugePage, as huge pages need. Null if the
+// system refuses.
+uint8_t* Map(int fd, uint64_t bytes, int protection, uint64_t guard_bytes) {
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  const uint64_t wanted = RoundToPages(bytes + guard_bytes);
+  const uint64_t reserved = wanted + kHugePage;
+  void* const range = mmap(nullptr, reserved, PROT_READ, flags, -1, 0);
+  if (range == MAP_FAILED) return nullptr;
+  const uint64_t skipped = -reinterpret_cast<uintptr_t>(range) % kHugePage;
+  auto* const base = static_cast<uint8_t*>(range) + skipped;
+  if (skipped != 0) munmap(range, skipped);
+  munmap(base + wanted, kHugePage - skipped);
+  if (mmap(base, bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED) {
+    munmap(base, wanted);
+    return nullptr;
+  }
+  (void)madvise(base, bytes, MADV_DONTDUMP);
+  return base;
 }
 
 }  // namespace
@@ -40,7 +53,7 @@ std::unique_ptr<SharedMemory> SharedMemory::Create(uint64_t bytes) {
   const int fd = memfd_create("braiddb", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return nullptr;
   if (ftruncate(fd, static_cast<off_t>(bytes)) == 0 && fcntl(fd, F_ADD_SEALS, kSeals) == 0) {
-    if (uint8_t* const base = Map(fd, bytes, PROT_READ | PROT_WRITE)) {
+    if (uint8_t* const base = Map(fd, bytes, PROT_READ | PROT_WRITE, 0)) {
       try {
         GuardMapping("/proc/self/fd/" + std::to_string(fd), base, bytes);
         return std::unique_ptr<SharedMemory>(new SharedMemory(fd, base, bytes, 0, true));
@@ -60,17 +73,10 @@ std::unique_ptr<SharedMemory> SharedMemory::Attach(int fd, bool writable, uint64
   const bool is_sealed = seals >= 0 && (seals & kSeals) == kSeals;
   if (is_sealed && fstat(fd, &file) == 0 && static_cast<uint64_t>(file.st_size) >= std::max(least_bytes, kPage)) {
     const auto bytes = static_cast<uint64_t>(file.st_size);
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void* const range = mmap(nullptr, bytes + guard_bytes, PROT_READ, flags, -1, 0);
-    if (range != MAP_FAILED) {
-      const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-      if (mmap(range, bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) != MAP_FAILED) {
-        (void)madvise(range, bytes, MADV_DONTDUMP);
-        std::unique_ptr<SharedMemory> result(new (std::nothrow)
-                                                 SharedMemory(fd, static_cast<uint8_t*>(range), bytes, guard_bytes, false));
-        if (result != nullptr) return result;
-      }
-      munmap(range, bytes + guard_bytes);
+    if (uint8_t* const base = Map(fd, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, guard_bytes)) {
+      std::unique_ptr<SharedMemory> result(new (std::nothrow) SharedMemory(fd, base, bytes, guard_bytes, false));
+      if (result != nullptr) return result;
+      munmap(base, bytes + guard_bytes);
     }
   }
   close(fd);

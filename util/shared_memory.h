@@ -44,6 +44,12 @@ class SharedMemory {
   const bool is_owner_;
 };
 
+// A range of a SharedHeap.
+struct SharedRange {
+  uint64_t offset = 0;  // 0: none
+  uint64_t bytes = 0;
+};
+
 // SharedHeap: a heap of page ranges in shared memory. A range is named by its offset, so a process that maps the memory elsewhere
 // finds it. The bookkeeping is in private memory of the owner.
 // Thread safety: all methods may be called concurrently.
