@@ -132,6 +132,7 @@ Benchmark::Benchmark(const Flags& flags, const std::string& engine, uint32_t rou
       driver_(driver),
       report_file_(report_file),
       results_(results),
+      readers_(flags, path_, driver),
       threads_started_(part * kThreadsOfPart) {}
 
 void Benchmark::Run(const std::vector<BenchmarkRequest>& requests) {
@@ -144,8 +145,7 @@ void Benchmark::DrawAhead(const std::vector<BenchmarkRequest>& requests) {
   uint64_t bytes = 0;
   for (const BenchmarkRequest& request : requests) {
     if (IsSkipped(request) || request.workload->times_open) continue;
-    Flags flags = flags_;
-    if (request.workload->adjust != nullptr) request.workload->adjust(&flags);
+    const Flags flags = FlagsOf(*request.workload, flags_);
     for (uint32_t run = 0; run < request.warm_ups + request.times; ++run) {
       // The rest is drawn on demand.
       if (bytes > kMostDrawnAhead) return;
@@ -199,8 +199,7 @@ void Benchmark::RunRequest(const BenchmarkRequest& request) {
     std::printf("%-12s : skipped (--use_existing_db is true)\n", workload.name);
     return;
   }
-  Flags flags = flags_;
-  if (workload.adjust != nullptr) workload.adjust(&flags);
+  const Flags flags = FlagsOf(workload, flags_);
   if (request.warm_ups > 0) std::printf("Running warm-up benchmark for %u times\n", request.warm_ups);
   for (uint32_t i = 0; i < request.warm_ups; ++i) {
     // A warm-up run: its results are dropped.
@@ -286,7 +285,9 @@ Benchmark::Drawn Benchmark::DrawForRun(const Workload& workload, const Flags& fl
   const size_t at_once = std::min<size_t>(seeds.size(), std::max(1u, std::thread::hardware_concurrency()));
   for (size_t first = 0; first < at_once; ++first) {
     threads.emplace_back([&, first] {
-      for (size_t i = first; i < seeds.size(); i += at_once) draws[i] = draw(flags, ~seeds[i]);
+      for (size_t i = first; i < seeds.size(); i += at_once) {
+        if (!IsReaderProcess(workload, static_cast<uint32_t>(i))) draws[i] = draw(flags, ~seeds[i]);
+      }
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -302,27 +303,36 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
     ahead_.pop_front();
   }
   Shared shared(flags, &ycsb_);
+  // Of a reader process, a worker has the counts only.
   std::vector<std::unique_ptr<Worker>> workers;
   std::vector<const Stats*> all_stats;
+  uint32_t processes = 0;
   for (uint32_t i = 0; i < flags.threads; ++i) {
     std::unique_ptr<Session> session;
-    if (engine != nullptr) ExitOnError(engine->NewSession(flags.sync, &session), "session");
+    if (IsReaderProcess(workload, i)) {
+      ++processes;
+    } else if (engine != nullptr) {
+      ExitOnError(engine->NewSession(flags.sync, &session), "session");
+    }
     workers.push_back(
         std::make_unique<Worker>(flags, i, drawn.seeds[i], std::move(drawn.draws[i]), engine, std::move(session), &shared));
     all_stats.push_back(&workers.back()->stats);
   }
 
+  std::vector<CpuTime> cpu_of_readers(processes);
   std::latch ready(flags.threads + 1);
   std::vector<std::thread> threads;
   for (const auto& worker : workers) {
     threads.emplace_back([&, worker = worker.get()] {
-      ready.arrive_and_wait();
-      const bool counts = flags.perf_level > 1 && worker->db != nullptr;
-      if (counts) worker->db->BeginCounting(flags.perf_level);
-      worker->stats.Start();
-      body(worker);
-      worker->stats.Stop();
-      if (counts) worker->stats.AddPerf(worker->db->EndCounting());
+      if (IsReaderProcess(workload, worker->id)) {
+        const uint32_t process = worker->id + processes - flags.threads;
+        readers_.Prepare(process, workload, worker->id, drawn.seeds[worker->id]);
+        ready.arrive_and_wait();
+        cpu_of_readers[process] = readers_.Run(process, &worker->stats);
+      } else {
+        ready.arrive_and_wait();
+        RunBody(body, worker);
+      }
       shared.finished.fetch_add(1, std::memory_order_relaxed);
     });
   }
@@ -338,8 +348,12 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
     ready.arrive_and_wait();
     for (std::thread& thread : threads) thread.join();
   }
-  const CpuTime after = CpuTimeOfProcess();
+  CpuTime after = CpuTimeOfProcess();
   const Clock::time_point finished = Clock::now();
+  for (const CpuTime& cpu : cpu_of_readers) {
+    after.user += cpu.user;
+    after.system += cpu.system;
+  }
   if (!flags.json.empty()) result.counters = Increase(counters, ObserveCounters(engine));
 
   Stats* merged = nullptr;
@@ -364,6 +378,7 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
   }
   result.user_seconds = after.user - before.user;
   result.system_seconds = after.system - before.system;
+  result.reader_processes = processes;
   result.demands = shared.sine.demands();
   result.write_demands = shared.write_rate.demands();
   AddResult(flags.threads, &result);

@@ -9,6 +9,7 @@
 
 #include "db_bench/engine.h"
 #include "db_bench/flags.h"
+#include "db_bench/reader_processes.h"
 #include "db_bench/reporter.h"
 #include "db_bench/results.h"
 #include "db_bench/workloads.h"
@@ -29,7 +30,8 @@ std::optional<std::vector<BenchmarkRequest>> ParseBenchmarks(const std::vector<s
 class Benchmark {
  public:
   // `engine` and `round` identify the results, which are appended to *results. `path`: the database. `part`: number of processes
-  // of this turn that ran before; the benchmark continues with their database. All pointers must outlive the object.
+  // of this turn that ran before; the benchmark continues with their database. All pointers must outlive the object. REQUIRES:
+  // this process has one thread.
   Benchmark(const Flags& flags, const std::string& engine, uint32_t round, uint32_t part, const std::string& path, Driver* driver,
             ReportFile* report_file, std::vector<Result>* results);
 
@@ -59,6 +61,10 @@ class Benchmark {
   std::optional<Measurement> RunOpen();
   std::optional<Measurement> RunThreads(const Workload& workload, const Flags& flags, const Body& body, Engine* engine);
   void AddResult(uint32_t threads, Result* result);
+  // Whether a thread of the benchmark runs in one of readers_.
+  bool IsReaderProcess(const Workload& workload, uint32_t thread) const {
+    return flags_.reader_processes > 0 && OnlyReads(workload, thread);
+  }
   Drawn DrawForRun(const Workload& workload, const Flags& flags);
 
   const Flags& flags_;
@@ -69,6 +75,7 @@ class Benchmark {
   Driver* const driver_;
   ReportFile* const report_file_;
   std::vector<Result>* const results_;
+  ReaderProcesses readers_;
   std::unique_ptr<Engine> engine_;
   YcsbRecords ycsb_;
   std::string label_;         // label of the running request

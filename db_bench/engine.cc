@@ -9,15 +9,16 @@ struct Entry {
   Status (*make)(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
   const char* why_no_families = nullptr;  // reason why --num_column_families is refused; null: supported
   bool does_all = false;                  // supports all methods of Session
+  bool opens_to_read = false;             // supports Driver::OpenToRead
 };
 
 constexpr Entry kEngines[] = {
-    {{"braiddb", "this project; argument: the last level, as --l1 names it (else --l1)"}, MakeBraidDbDriver, nullptr, true},
+    {{"braiddb", "this project; argument: the last level, as --l1 names it (else --l1)"}, MakeBraidDbDriver, nullptr, true, true},
     {{"rocksdb", "RocksDB by its C interface; argument: the library to load"}, MakeRocksDbDriver, nullptr, true},
     {{"leveldb", "LevelDB by its C interface; argument: the library to load"},
      MakeLevelDbDriver,
      "LevelDB has no column families"},
-    {{"lmdb", "LMDB; argument: the library to load"}, MakeLmdbDriver},
+    {{"lmdb", "LMDB; argument: the library to load"}, MakeLmdbDriver, nullptr, false, true},
     {{"dram-checkpoint",
       "an index in DRAM and a log, checkpointed by Boost.Serialization; argument: updates between two, 0: none"},
      MakeDramCheckpointDriver,
@@ -55,6 +56,10 @@ void Session::MultiGet(const std::vector<Slice>& keys, std::vector<std::string>*
   for (size_t i = 0; i < keys.size(); ++i) (*statuses)[i] = Get(keys[i], &(*values)[i]);
 }
 
+Status Driver::OpenToRead(const std::string&, std::unique_ptr<Engine>*) {
+  return Status::NotSupported("other processes cannot read a database of this engine while it is open for writing");
+}
+
 std::vector<EngineName> EngineNames() {
   std::vector<EngineName> names;
   for (const Entry& engine : kEngines) names.push_back(engine.name);
@@ -73,6 +78,8 @@ Status MakeDriver(const std::string& engine, const Flags& flags, std::unique_ptr
     const char* const special = SpecialFlag(flags);
     if (special != nullptr && !entry.does_all)
       return Status::NotSupported(std::string(special) + " is refused: db_bench can do it with braiddb and rocksdb only");
+    if (flags.reader_processes > 0 && !entry.opens_to_read)
+      return Status::NotSupported("--reader_processes is refused: db_bench can do it with braiddb and lmdb only");
     return entry.make(colon == std::string::npos ? "" : engine.substr(colon + 1), flags, driver);
   }
   return Status::InvalidArgument("there is no engine '" + name + "'; there are " + names);

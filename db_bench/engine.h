@@ -111,6 +111,8 @@ class Driver {
 
   // Opens the database in the directory. `exists`: the database exists; otherwise it is created.
   virtual Status Open(const std::string& path, bool exists, std::unique_ptr<Engine>* engine) = 0;
+  // Opens, for reading only, a database that another process has open for writing. For --reader_processes.
+  virtual Status OpenToRead(const std::string& path, std::unique_ptr<Engine>* engine);
   // Removes the database. Returns OK if none exists.
   virtual Status Destroy(const std::string& path) = 0;
 

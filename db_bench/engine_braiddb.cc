@@ -301,6 +301,15 @@ class BraidDbDriver final : public Driver {
     families.clear();  // destroyed before the database
     return status;
   }
+  Status OpenToRead(const std::string& path, std::unique_ptr<Engine>* engine) override {
+    std::unique_ptr<DB> db;
+    Families families;
+    Status status = families_ == 1 ? DB::OpenForReadOnly(options_, path, &db)
+                                   : DB::OpenForReadOnly(options_, path, Descriptors(families_), &families, &db);
+    if (status.ok()) *engine = std::make_unique<BraidDbEngine>(std::move(db), std::move(families), flags_);
+    families.clear();  // destroyed before the database
+    return status;
+  }
   Status Destroy(const std::string& path) override { return DB::Destroy(options_, path); }
 
  private:
@@ -320,10 +329,14 @@ class BraidDbDriver final : public Driver {
   Status OpenPlain(const std::string& path, std::unique_ptr<DB>* db) const {
     return flags_.readonly ? DB::OpenForReadOnly(options_, path, db) : DB::Open(options_, path, db);
   }
+  std::vector<ColumnFamilyDescriptor> Descriptors(size_t count) const {
+    std::vector<ColumnFamilyDescriptor> descriptors;
+    for (size_t i = 0; i < count; ++i) descriptors.push_back({FamilyName(i), ColumnFamilyOptions(options_)});
+    return descriptors;
+  }
   Status OpenFamilies(const std::string& path, bool exists, Families* families, std::unique_ptr<DB>* db) const {
     const ColumnFamilyOptions family_options(options_);
-    std::vector<ColumnFamilyDescriptor> descriptors{{FamilyName(0), family_options}};
-    for (size_t i = 1; i < families_ && exists; ++i) descriptors.push_back({FamilyName(i), family_options});
+    const std::vector<ColumnFamilyDescriptor> descriptors = Descriptors(exists ? families_ : 1);
     if (flags_.readonly) return DB::OpenForReadOnly(options_, path, descriptors, families, db);
     Status status = DB::Open(options_, path, descriptors, families, db);
     for (size_t i = families->size(); i < families_ && status.ok(); ++i) {

@@ -276,12 +276,10 @@ class LmdbDriver final : public Driver {
     if (exists && !std::filesystem::exists(path + "/data.mdb")) return Status::NotFound("no database in " + path);
     std::error_code error;
     std::filesystem::create_directories(path, error);
-    MDB_env* env = nullptr;
-    Status status = api_.ToStatus(api_.env_create(&env));
-    if (!status.ok()) return status;
-    status = OpenEnv(env, path, exists, engine);
-    if (!status.ok()) api_.env_close(env);
-    return status;
+    return OpenAs(0, path, exists, engine);
+  }
+  Status OpenToRead(const std::string& path, std::unique_ptr<Engine>* engine) override {
+    return OpenAs(MDB_RDONLY, path, true, engine);
   }
   Status Destroy(const std::string& path) override {
     std::error_code error;
@@ -294,13 +292,22 @@ class LmdbDriver final : public Driver {
   }
 
  private:
-  Status OpenEnv(MDB_env* env, const std::string& path, bool exists, std::unique_ptr<Engine>* engine) {
+  // `access`: 0 or MDB_RDONLY.
+  Status OpenAs(unsigned access, const std::string& path, bool exists, std::unique_ptr<Engine>* engine) {
+    MDB_env* env = nullptr;
+    Status status = api_.ToStatus(api_.env_create(&env));
+    if (!status.ok()) return status;
+    status = OpenEnv(env, access, path, exists, engine);
+    if (!status.ok()) api_.env_close(env);
+    return status;
+  }
+  Status OpenEnv(MDB_env* env, unsigned access, const std::string& path, bool exists, std::unique_ptr<Engine>* engine) {
     MDB_txn* txn = nullptr;
     int code = api_.env_set_mapsize(env, kMapSize);
     if (code == 0) code = api_.env_set_maxreaders(env, kMaxReaders);
     if (code == 0 && families_ > 1) code = api_.env_set_maxdbs(env, static_cast<MDB_dbi>(families_));
-    if (code == 0) code = api_.env_open(env, path.c_str(), MDB_WRITEMAP | MDB_NOTLS, 0644);
-    if (code == 0) code = api_.txn_begin(env, nullptr, 0, &txn);
+    if (code == 0) code = api_.env_open(env, path.c_str(), access | MDB_WRITEMAP | MDB_NOTLS, 0644);
+    if (code == 0) code = api_.txn_begin(env, nullptr, access, &txn);
     if (code != 0) return api_.ToStatus(code);
     std::vector<MDB_dbi> families;
     Status status = OpenFamilies(txn, exists, &families);

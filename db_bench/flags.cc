@@ -32,6 +32,7 @@ struct Typed {
   std::string key_shape, key_file;
   std::string benchmarks, engine, engines, ycsb_popularity, huge_pages, l1, list_kind, memtable, persist_mode, region_paths,
       region_nodes;
+  int64_t reader_processes;
   int64_t key_size, value_size, batch_size, num_column_families, seek_nexts, multiread_stride, readwritepercent, threads, seed,
       perf_level;
   int64_t regions, max_region_size, initial_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables,
@@ -88,6 +89,9 @@ void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("deletes", Value<int64_t>(&flags->deletes, -1), "deletions; negative: num");
   add("duration", Value<int64_t>(&flags->duration, 0), "seconds per benchmark in random order; 0: the counts apply");
   add("threads", Value<int64_t>(&typed->threads, 1), "concurrent threads");
+  add("reader_processes", Value<int64_t>(&typed->reader_processes, 0),
+      "processes of one thread each, in which threads that only read run, beside the process that has the database open for "
+      "writing; --threads does not count for these benchmarks (braiddb, lmdb)");
   add("seed", Value<int64_t>(&typed->seed, 0), "seed of the random numbers; 0: a new seed in each run");
   add("key_size", Value<int64_t>(&typed->key_size, 16), "bytes: the number, big-endian, padded with '0'");
   add("key_shape", Value<std::string>(&typed->key_shape, ""), KeyShapeHelp().c_str());
@@ -406,6 +410,9 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   const int64_t rounds = flags->engines.size() > 1 ? 3 : 1;
   Take("rounds", typed.rounds == -1 ? rounds : typed.rounds, 1, 1000, &flags->rounds);
   Take("threads", typed.threads, 1, 4000, &flags->threads);
+  Take("reader_processes", typed.reader_processes, 0, 1000, &flags->reader_processes);
+  Require(flags->reader_processes == 0 || !flags->readonly, "--reader_processes excludes --readonly");
+  Require(flags->reader_processes == 0 || typed.seek_nexts_to_delete == 0, "--reader_processes excludes --seek_nexts_to_delete");
   Take("perf_level", typed.perf_level, 0, 5, &flags->perf_level);
   Take("value_size", typed.value_size, 0, static_cast<int64_t>(kMaxValueSize), &flags->value_size);
   Take("batch_size", typed.batch_size, 1, INT32_MAX, &flags->batch_size);

@@ -52,6 +52,7 @@ struct Flags {
   int64_t deletes = 0;
   int64_t duration = 0;  // seconds; 0: the count limits the benchmark
   uint32_t threads = 1;
+  uint32_t reader_processes = 0;
   uint64_t seed = 0;
 
   // Data.

@@ -25,6 +25,7 @@ void PrintHeader(const Flags& flags, const Environment& environment) {
   std::printf("Regions:    %u (0: one per NUMA node)\n", flags.options.regions);
   std::printf("Persist:    %s\n", NameOf(flags.options.persist_mode));
   std::printf("Threads:    %u\n", flags.threads);
+  if (flags.reader_processes > 0) std::printf("Readers:    %u processes\n", flags.reader_processes);
   std::printf("Seed:       %llu\n", static_cast<unsigned long long>(flags.seed));
   std::printf("%s", environment.warnings.c_str());
   std::printf("------------------------------------------------\n");

@@ -86,6 +86,7 @@ Json ToJson(const Result& result) {
             {"system_seconds", result.system_seconds},
             {"huge_page_bytes", result.huge_page_bytes},
             {"cpu_micros_per_op", measured.CpuMicrosPerOperation()}};
+  if (result.reader_processes > 0) json["reader_processes"] = result.reader_processes;
   if (measured.background_ops_per_second > 0) json["background_ops_per_second"] = measured.background_ops_per_second;
   if (measured.verified > 0) json["verified"] = measured.verified;
   if (measured.settled_seconds > 0) {

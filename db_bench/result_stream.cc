@@ -103,6 +103,7 @@ void Pass(Stream* stream, Result* result) {
   Pass(stream, &result->round);
   Pass(stream, &result->benchmark);
   Pass(stream, &result->threads);
+  Pass(stream, &result->reader_processes);
   Pass(stream, &result->measured);
   Pass(stream, &result->user_seconds);
   Pass(stream, &result->system_seconds);
@@ -121,6 +122,18 @@ bool WriteResult(const Result& result, std::FILE* to) {
   Writer writer(to);
   Pass(&writer, &copy);
   return writer.ok() && std::fflush(to) == 0;
+}
+
+bool WriteStats(Stats* stats, std::FILE* to) {
+  Writer writer(to);
+  stats->PassFields([&writer](auto* field) { Pass(&writer, field); });
+  return writer.ok() && std::fflush(to) == 0;
+}
+
+bool ReadStats(std::FILE* from, Stats* stats) {
+  Reader reader(from);
+  stats->PassFields([&reader](auto* field) { Pass(&reader, field); });
+  return reader.ok();
 }
 
 std::optional<Result> ReadResult(std::FILE* from) {

@@ -19,6 +19,7 @@ struct Result {
   uint32_t round = 0;     // index of the round (--rounds)
   std::string benchmark;  // name; a repeated name in --benchmarks gets "#2" and so on
   uint32_t threads = 0;
+  uint32_t reader_processes = 0;  // the number of threads that were processes (--reader_processes)
   Measurement measured;
   double user_seconds = 0;    // CPU time of the process during the run, with background threads
   double system_seconds = 0;  // the kernel's share

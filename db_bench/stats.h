@@ -94,6 +94,20 @@ class Stats {
 
   void Merge(const Stats& other);
   Measurement Measured() const;
+  // Calls pass(&field) for each field of the counts, which `pass` may change: for their way to another process of this machine.
+  template <class Pass>
+  void PassFields(const Pass& pass) {
+    uint64_t finished = done();
+    pass(&finished);
+    done_.store(finished, std::memory_order_relaxed);
+    for (uint64_t* count : {&bytes_, &written_, &verified_, &found_, &looked_up_}) pass(count);
+    pass(&has_found_);
+    pass(&message_);
+    for (Clock::time_point* time : {&start_, &finish_}) pass(time);
+    pass(&busy_);
+    pass(&latencies_);
+    pass(perf_.mutable_figures());
+  }
 
  private:
   void AddLatency(Operation operation);

@@ -141,6 +141,13 @@ const std::vector<Workload>& Workloads() {
   return *kWorkloads;
 }
 
+bool OnlyReads(const Workload& workload, uint32_t thread) {
+  if (workload.adjust == OneMoreThread) return thread > 0;
+  const std::initializer_list<void (*)(Worker*)> readers = {ReadRandom,  ReadRandomFast, MultiReadRandom, ReadSequential,
+                                                            ReadReverse, SeekRandom,     NewIterators,    YcsbC};
+  return std::find(readers.begin(), readers.end(), workload.body) != readers.end();
+}
+
 const Workload* FindWorkload(std::string_view name) {
   for (const Workload& workload : Workloads()) {
     if (name == workload.name) return &workload;

@@ -36,6 +36,8 @@ struct Workload {
 const std::vector<Workload>& Workloads();
 // Returns null for an unknown name.
 const Workload* FindWorkload(std::string_view name);
+// Whether the thread only reads, and so can be in another process (--reader_processes).
+bool OnlyReads(const Workload& workload, uint32_t thread);
 // The reason why a benchmark of RocksDB is missing. Null if RocksDB has no such benchmark either.
 const char* WhyNoWorkload(std::string_view name);
 

@@ -1,6 +1,7 @@
 """scripts/bench --paper, which builds the programs and starts this: ListDB's and NV-Tree's figures, scaled down to this machine.
 With --stores (scripts/bench --stores): every preset of db_bench and YCSB A to F beside RocksDB and LMDB, with equal pages.
 With --shapes (scripts/bench --shapes): keys of each shape, and file names, in a skiplist and an NV-Tree beside LMDB.
+With --readers (scripts/bench --readers): reads in another process than the writer's, beside LMDB.
 
 Each figure is some jobs, a command and a result file each; then comes a page with all of them, and a table of what the papers
 have beside what was measured here. --update-docs puts the table into docs/results and makes docs/RESULTS.md again.
@@ -25,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
 from benchreport import build, load, page  # noqa: E402  after the path is known
 import paper_figures  # noqa: E402
+import readers_figures  # noqa: E402
 import results as published  # noqa: E402
 import shapes_figures  # noqa: E402
 import stores_figures  # noqa: E402
@@ -83,6 +85,20 @@ SHAPES = Collection(
 )
 
 
+READERS = Collection(
+    "readers",
+    "Readers in other processes",
+    readers_figures.KEYS,
+    readers_figures.figures,
+    readers_figures.HEAD,
+    False,
+    readers_figures.SECONDS_OF_ALL,
+    "One process has the database open for writing. One thread of it reads, or one other process. Values of 100 bytes. Rates in "
+    "thousands a second. Ratios are of medians.",
+)
+COLLECTIONS = {collection.name: collection for collection in (STORES, SHAPES, READERS)}  # by their options
+
+
 class Progress:
     """Lines of what runs, how much is done and how long the rest takes: by what was done so far, and the jobs' weights. On a
     terminal it is one line, which is written again each second."""
@@ -139,23 +155,25 @@ def parse():
     )
     parser.add_argument("--stores", action="store_true", help="every preset and YCSB A to F beside RocksDB and LMDB")
     parser.add_argument("--shapes", action="store_true", help="keys of each shape, beside LMDB")
+    parser.add_argument("--readers", action="store_true", help="reads in another process than the writer's, beside LMDB")
     parser.add_argument("--rounds", type=int, default=LEAST_ROUNDS, help="new databases of each job; medians are shown (3)")
     parser.add_argument("directory", nargs="?", default="/dev/shm", help="for databases (/dev/shm)")
     parser.add_argument(
         "--scale", type=float, default=1.0, help="of all counts (1: one or two million keys, an hour or two)"
     )
     parser.add_argument("--quick", action="store_true", help="--scale=0.05: some two minutes, to see that everything runs")
-    parser.add_argument("--only", help="figures, comma-separated: " + ", ".join((*PAPER.keys, *STORES.keys, *SHAPES.keys)))
+    parser.add_argument("--only", help="figures, comma-separated: " + ", ".join((*PAPER.keys, *STORES.keys, *SHAPES.keys, *READERS.keys)))
     parser.add_argument("--bin", type=Path, default=Path("build/release/bin"), help="where the programs are (build/release/bin)")
-    parser.add_argument("--output", type=Path, help="for results and the page (build/paper, build/stores or build/shapes)")
+    parser.add_argument("--output", type=Path, help="for results and the page (build/paper, build/stores, build/shapes or build/readers)")
     parser.add_argument("--again", action="store_true", help="make page and table of results that are there already")
     parser.add_argument("--update-docs", action="store_true", help=f"put the table into {published.FOLDER} and {published.PAGE}")
     arguments = parser.parse_args()
     # db_bench starts examples/resp_server by its name.
     os.environ["PATH"] = f"{arguments.bin.resolve()}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    if arguments.stores and arguments.shapes:
-        parser.error("--stores and --shapes exclude each other")
-    arguments.collection = STORES if arguments.stores else SHAPES if arguments.shapes else PAPER
+    asked = [name for name in COLLECTIONS if getattr(arguments, name)]
+    if len(asked) > 1:
+        parser.error(f"--{asked[0]} and --{asked[1]} exclude each other")
+    arguments.collection = COLLECTIONS[asked[0]] if asked else PAPER
     arguments.output = arguments.output or Path("build") / arguments.collection.name
     if not 1 <= arguments.rounds <= 1000:
         parser.error("--rounds is not between 1 and 1000")

@@ -644,7 +644,9 @@ TEST_F(Program, TheWriterBesideReadersIsReported) {
       Bench("--engines=braiddb,braiddb:nv_tree --rounds=1 --benchmarks=fillseq,readwhilewriting --reads=1000000 --json=" + path);
   ASSERT_EQ(result.exit_code, 0) << result.output;
   EXPECT_TRUE(test::Contains(result.output, "\n  beside them ops/sec ")) << result.output;
-  for (const auto& run : Json(path)["runs"]) {
+  const auto json = Json(path);
+  ASSERT_EQ(json["runs"].size(), 4u);
+  for (const auto& run : json["runs"]) {
     EXPECT_EQ(run.contains("background_ops_per_second"), run["benchmark"] == "readwhilewriting");
   }
 }

@@ -56,6 +56,55 @@ TEST_F(Turns, WritesToPersistentMemoryAreCountedIfAskedFor) {
   EXPECT_FALSE(Json()["runs"][0]["counters"].contains("pm_fences"));
 }
 
+// Threads that only read are processes, and what they did is in the results. The others stay threads.
+TEST_F(Turns, ReadersCanBeProcesses) {
+  for (const std::string engine : {"braiddb", "braiddb --num_column_families=3", "lmdb", "lmdb --num_column_families=3"}) {
+    SCOPED_TRACE(engine);
+    const auto result =
+        Bench("--engine=" + engine + " --reader_processes=3 --threads=2 --seek_nexts=5 --histogram --json=" + json_ +
+              " --benchmarks=fillseq,readrandom,multireadrandom,readrandomfast,readmissing,seekrandom,readseq,"
+              "readreverse,newiterator,ycsb_c,readwhilewriting,seekrandomwhilewriting,updaterandom");
+    if (Contains(result.output, "is not built in")) continue;
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_TRUE(Contains(result.output, "Readers:    3 processes")) << result.output;
+    const auto json = Json();
+    ASSERT_EQ(json["runs"].size(), 13u);
+    for (const auto& run : json["runs"]) {
+      const std::string benchmark = run["benchmark"];
+      SCOPED_TRACE(benchmark);
+      const bool writes = benchmark == "fillseq" || benchmark == "updaterandom";
+      const bool is_beside = Contains(benchmark, "whilewriting");
+      EXPECT_EQ(run["threads"], writes ? 2 : is_beside ? 4 : 3);
+      EXPECT_EQ(run.contains("reader_processes"), !writes);
+      EXPECT_EQ(run.contains("background_ops_per_second"), is_beside);
+      if (writes) continue;
+      EXPECT_EQ(run["reader_processes"], 3);
+      if (engine == "braiddb" || engine == "lmdb") {
+        EXPECT_EQ(run["operations"], 3000);
+      }
+      EXPECT_GT(run["ops_per_second"], 0);
+      EXPECT_GT(run["user_seconds"].get<double>() + run["system_seconds"].get<double>(), 0);
+      if (benchmark == "readrandom" || benchmark == "readmissing") {
+        EXPECT_EQ(run["found"], benchmark == "readmissing" ? 0 : 3000);
+      }
+    }
+  }
+}
+
+TEST_F(Turns, ReaderProcessesThatCannotBeAreErrors) {
+  auto result = Bench("--reader_processes=1 --readonly --use_existing_db --benchmarks=readrandom");
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_TRUE(Contains(result.output, "--reader_processes excludes --readonly")) << result.output;
+  result = Bench("--engine=null --reader_processes=1 --benchmarks=readrandom");
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_TRUE(Contains(result.output, "--reader_processes is refused: db_bench can do it with braiddb and lmdb only"))
+      << result.output;
+  result = Bench("--engine=braiddb:nv_tree --reader_processes=2 --benchmarks=fillseq,readrandom,readseq");
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_TRUE(Contains(result.output, "open for reading error: ")) << result.output;
+  EXPECT_TRUE(LineOf(result.output, "readseq").empty()) << result.output;
+}
+
 // Pages are not counted, and nothing says that none were written.
 TEST_F(Turns, WhatIsNotCountedIsNotThere) {
   const auto result = Bench("--persist_mode=page --benchmarks=fillseq --count_pm_writes --json=" + json_);

@@ -26,6 +26,7 @@ sys.path.insert(0, str(SOURCE / "scripts"))
 import paper  # noqa: E402
 import paper_figure  # noqa: E402
 import paper_figures  # noqa: E402  after the path is known
+import readers_figures  # noqa: E402
 import shapes_figures  # noqa: E402
 import stores_figures  # noqa: E402
 from benchreport import load  # noqa: E402
@@ -240,6 +241,18 @@ class Paper(unittest.TestCase):
                 self.assertRegex(row[f"{engine} over LMDB"], r"^\d+\.\d\d$|^–$" if has_lmdb else "^–$")
         self.assertEqual(list(temporary.iterdir()), [], "the file of names is left")
 
+    def test_the_page_of_readers_has_both_places(self):
+        result = self.paper("--readers", "--only=random16", "--update-docs")
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        (table,) = json.loads((self.folder / "docs/results/readers.json").read_text(encoding="utf-8"))["results"]
+        self.assertEqual(tuple(table["head"]), readers_figures.HEAD)
+        self.assertEqual([row[1] for row in table["rows"]], [f"{what}, k ops/s" for _, _, what in readers_figures.ROWS])
+        for _, what, inside, outside, theirs, of_inside, of_theirs in table["rows"]:
+            self.assertRegex(inside, r"^\d+ \(\d+ to \d+\)$", what)
+            self.assertRegex(outside, r"^\d+ \(\d+ to \d+\)$", what)
+            self.assertRegex(of_inside, r"^\d+\.\d\d$", what)
+            self.assertEqual(theirs == "–", of_theirs == "–")
+
     def test_a_job_that_fails_is_said_and_leaves_no_result(self):
         self.assertEqual(self.paper("--only=nvtree-6").returncode, 0)
         programs = self.folder / "bin"
@@ -267,6 +280,7 @@ class Paper(unittest.TestCase):
             (["--rounds=0"], "--rounds is not between"),
             (["--stores", "--only=nvtree-8"], "there is no figure nvtree-8"),
             (["--stores", "--shapes"], "--stores and --shapes exclude each other"),
+            (["--readers", "--shapes"], "--shapes and --readers exclude each other"),
         ):
             with self.subTest(arguments):
                 result = self.paper(*arguments)
