@@ -19,13 +19,12 @@
 #include <vector>
 
 #include "db/live_board.h"
-#include "util/epoch.h"
 #include "util/shared_memory.h"
 
 namespace braiddb {
 
 // Thread safety: all methods may be called concurrently.
-class LiveReaders final : public ForeignEpochs {
+class LiveReaders {
  public:
   static constexpr std::chrono::seconds kPatience{10};
 
@@ -57,7 +56,8 @@ class LiveReaders final : public ForeignEpochs {
   // From now on nothing is kept for the readers that exist.
   void ExpireAll() noexcept;
 
-  uint64_t MinEpoch() noexcept override;
+  // The smallest epoch that a reader holds; UINT64_MAX if there is none. For EpochManager::Share.
+  uint64_t MinEpoch() noexcept;
   // Adds the sequence numbers of all snapshots of readers, in no order. If a number is missing, it is at least as large as every
   // number that was drawn before the call.
   void AddSnapshots(std::vector<uint64_t>* sequences);

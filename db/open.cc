@@ -325,7 +325,7 @@ void DBImpl::StartBackground() {
   l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), options_.memtable_max_entries);
   if (is_read_only()) return StartReading();
   live_readers_.SetReminder([this] { TellReaders(); });
-  epochs_.Share(&board_->epoch, &live_readers_);
+  epochs_.Share(&board_->epoch, [this] { return live_readers_.MinEpoch(); });
   segments_->SetReaderCheck(
       [holds = std::make_shared<ReaderHolds>(path_)](uint64_t bytes_in_use) { return holds->Any(bytes_in_use); });
   if (!options_.listeners.empty() || options_.info_log) events_ = std::make_unique<EventQueue>(options_.listeners);

@@ -27,7 +27,7 @@
 //       with acquire. A pin taken outside of a guard has no such slot and uses the mutex; so do pins for which the slot has no
 //       room.
 //
-// FOREIGN READERS  A reader in another process enters as without asymmetric fences, with the mirrored epoch, and MinEpoch reads
+// FOREIGN READERS  A reader in another process enters as without asymmetric fences, with the mirrored epoch, and min_epoch reads
 //       the slot of the reader by a read-modify-write. The mirror is behind by at most one epoch, which only holds more. The slot
 //       exists before the reader can load any pointer.
 #include "util/epoch.h"
@@ -119,11 +119,11 @@ void EpochManager::RetireShared(std::function<void()> reclaim) { RetireTo(&retir
 
 void EpochManager::RetirePinned(std::function<void()> reclaim) { RetireTo(&retired_pinned_, std::move(reclaim)); }
 
-void EpochManager::Share(std::atomic<uint64_t>* mirror, ForeignEpochs* foreign) {
+void EpochManager::Share(std::atomic<uint64_t>* mirror, std::function<uint64_t()> min_epoch) {
   std::lock_guard<std::mutex> lock(mutex_);
   mirror_ = mirror;
   mirror->store(epoch_.load(std::memory_order_relaxed), std::memory_order_release);
-  foreign_.store(foreign, std::memory_order_release);
+  min_foreign_epoch_ = std::move(min_epoch);
 }
 
 // All objects retired so far were retired in the returned epoch or before.
@@ -167,10 +167,7 @@ size_t EpochManager::Reclaim() {
   // At most advanced_from: the scan proves nothing about objects that are retired during it.
   uint64_t pinned = kIdle;
   const uint64_t safe = std::min(MinActive(&pinned), advanced_from + 1);
-  uint64_t shared = safe;
-  if (ForeignEpochs* const foreign = foreign_.load(std::memory_order_acquire)) {
-    shared = std::min(shared, foreign->MinEpoch());
-  }
+  const uint64_t shared = min_foreign_epoch_ ? std::min(safe, min_foreign_epoch_()) : safe;
   RetiredQueue taken;
   {
     std::lock_guard<std::mutex> lock(mutex_);

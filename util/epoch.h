@@ -24,16 +24,6 @@
 
 namespace braiddb {
 
-// Readers in other processes, which hold epochs of this process' manager. They hold objects that were retired with RetireShared
-// or RetirePinned.
-class ForeignEpochs {
- public:
-  virtual ~ForeignEpochs() = default;
-  // The smallest epoch that a foreign reader holds; UINT64_MAX if there is none. Reads the readers' slots by read-modify-writes.
-  // Called without locks of the manager.
-  virtual uint64_t MinEpoch() noexcept = 0;
-};
-
 // Thread safety: all methods may be called concurrently.
 class EpochManager {
  public:
@@ -98,10 +88,13 @@ class EpochManager {
   // Destroys all callbacks that wait, and does not run them: for a process that leaves objects to foreign readers.
   void Abandon();
 
-  // From now on *mirror has the epoch, or one before it. `foreign` and `mirror` must outlive the manager. REQUIRES: called once.
-  // A foreign reader exchanges the value of *mirror into the slot where MinEpoch finds it, and only then loads pointers to
-  // objects. Synchronize does not wait for foreign readers.
-  void Share(std::atomic<uint64_t>* mirror, ForeignEpochs* foreign);
+  // For readers in other processes, "foreign readers", which hold objects that were retired with RetireShared or RetirePinned.
+  // From now on *mirror has the epoch, or one before it. A foreign reader exchanges the value of *mirror into its slot, and only
+  // then loads pointers to objects. `min_epoch` returns the smallest epoch in the slots, UINT64_MAX if there is none. It reads
+  // the slots by read-modify-writes, does not throw, and is called without locks of the manager. Synchronize does not wait for
+  // foreign readers. REQUIRES: called once, before other threads use this object. The mirror, and what `min_epoch` uses, outlive
+  // it.
+  void Share(std::atomic<uint64_t>* mirror, std::function<uint64_t()> min_epoch);
 
   // Advances the epoch and runs all callbacks that are safe. Returns the number of callbacks that still wait.
   size_t Reclaim();
@@ -140,7 +133,7 @@ class EpochManager {
   PerThread<Slot> slots_;
   Slot overflow_;
   std::atomic<uint64_t>* mirror_ = nullptr;
-  std::atomic<ForeignEpochs*> foreign_{nullptr};
+  std::function<uint64_t()> min_foreign_epoch_;  // empty: no foreign readers
   std::mutex mutex_;
   std::map<uint64_t, uint32_t> pins_;  // epoch → number of pins that are in no slot
   RetiredQueue retired_;
