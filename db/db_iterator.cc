@@ -38,6 +38,11 @@ void DBIterator::KeepPrefixOf(Slice key) {
   current_ = current;
 }
 
+void DBIterator::SetPrefixLimit(const std::optional<std::string>& prefix) {
+  has_prefix_ = prefix.has_value();
+  if (has_prefix_) prefix_ = *prefix;
+}
+
 [[gnu::noinline]] bool DBIterator::HasOtherPrefix(Slice key) const {
   return !extractor_->InDomain(key) || extractor_->Transform(key) != prefix_;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ class DBIterator final : public Iterator {
   // SeekToLast the upper bound; without a bound, the prefix is that of the key they find. The first key with another prefix ends
   // a movement, even if that key is deleted. `extractor`: null for no limit. REQUIRES: the iterator has not moved yet.
   void StayInPrefix(std::shared_ptr<const SliceTransform> extractor);
+  // The prefix that movements from here on are limited to, for another iterator that takes this one's place; none: no limit.
+  std::optional<std::string> prefix_limit() const { return has_prefix_ ? std::optional<std::string>(prefix_) : std::nullopt; }
+  void SetPrefixLimit(const std::optional<std::string>& prefix);
   // The sequence number of the snapshot that the iterator shows, which it has registered.
   uint64_t snapshot() const { return sequence_; }
   // Of the current entry. REQUIRES: Valid.

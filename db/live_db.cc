@@ -93,6 +93,7 @@ std::vector<Status> LiveDB::MultiGet(const ReadOptions& options, const std::vect
 
 // An iterator of one snapshot. If a region grows during a movement, the movement is repeated from the key before it, with another
 // iterator of the same snapshot: the one before may have met a pointer into a part that was not mapped, and keeps that as damage.
+// A repeated step keeps the limit of the last seek, since the seek to the key of the step has another one.
 class LiveIterator final : public Iterator {
  public:
   LiveIterator(LiveDB* db, const Family& family, const ReadOptions& options, std::unique_ptr<Iterator> base)
@@ -131,7 +132,7 @@ class LiveIterator final : public Iterator {
     key_.assign(base_->key());
     bool again = false;
     Move([this, &again] {
-      if (again) base_->Seek(key_);
+      if (again) GoBackTo([this] { base_->Seek(key_); });
       again = true;
       if (base_->Valid() && base_->key() == Slice(key_)) base_->Next();
     });
@@ -140,7 +141,7 @@ class LiveIterator final : public Iterator {
     key_.assign(base_->key());
     bool again = false;
     Move([this, &again] {
-      if (again) base_->SeekForPrev(key_);
+      if (again) GoBackTo([this] { base_->SeekForPrev(key_); });
       again = true;
       if (base_->Valid() && base_->key() == Slice(key_)) base_->Prev();
     });
@@ -150,6 +151,11 @@ class LiveIterator final : public Iterator {
   Status status() const override { return status_.ok() ? base_->status() : status_; }
 
  private:
+  template <class Seek>
+  void GoBackTo(const Seek& seek) {
+    seek();
+    if (auto* const base = dynamic_cast<DBIterator*>(base_.get())) base->SetPrefixLimit(limit_);
+  }
   template <class Movement>
   void Move(const Movement& move) try {
     for (bool is_last = false;;) {
@@ -157,6 +163,7 @@ class LiveIterator final : public Iterator {
       if (!status_.ok()) return;
       const uint64_t growths = db_->core_->followed_growths_.load(std::memory_order_acquire);
       move();
+      BRAIDDB_SYNC_POINT("LiveIterator::Move:Moved");
       bool grown = false;
       status_ = db_->Validate(growths, &grown);
       if (!status_.ok() || (!grown && (is_last || !base_->status().IsCorruption()))) return;
@@ -166,6 +173,7 @@ class LiveIterator final : public Iterator {
         status_ = status;
         return;
       }
+      if (const auto* const base = dynamic_cast<DBIterator*>(base_.get())) limit_ = base->prefix_limit();
       base_ = db_->core_->MakeIterator(options_, family_);
     }
   } catch (const LiveFailure& failure) {
@@ -179,6 +187,7 @@ class LiveIterator final : public Iterator {
   std::string lower_, upper_, prefix_;
   std::unique_ptr<Iterator> base_;
   std::string key_;
+  std::optional<std::string> limit_;  // of the iterator before
   Status status_;
 };
 

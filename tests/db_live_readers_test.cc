@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
@@ -212,6 +213,58 @@ TEST_P(LiveReadersTest, AScanGoesOnWhileRegionsGrow) {
     EXPECT_TRUE(found == model) << found.size();
     for (auto& [key, value] : model) ASSERT_OK(writer->Put({}, key, value));
   }
+}
+
+// A step that is repeated since a region has grown keeps the prefix of the seek, or none.
+TEST_P(LiveReadersTest, ARepeatedStepKeepsItsPrefix) {
+  options_.prefix_extractor = NewFixedPrefixTransform(3);
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  for (const char* key : {"a", "aaa1", "aaa2", "bbb1", "bbb2", "c"}) ASSERT_OK(writer->Put({}, key, "1"));
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  ReadOptions options;
+  options.prefix_same_as_start = true;
+  int big = 0;
+  const auto grow = [&] {
+    uint64_t before = 0, now = 0;
+    ASSERT_TRUE(writer->GetIntProperty("braiddb.pm-bytes-reserved", &before));
+    do {
+      ASSERT_OK(writer->Put({}, "zzz" + NumberedKey(++big), std::string(1 << 20, 'z')));
+      ASSERT_TRUE(writer->GetIntProperty("braiddb.pm-bytes-reserved", &now));
+    } while (now == before);
+  };
+  // The region grows between the step and its check.
+  std::atomic<bool> grows{false};
+  SyncPoints::Instance().SetCallback("LiveIterator::Move:Moved", [&](void*) {
+    if (grows.exchange(false)) grow();
+  });
+  SyncPoints::Instance().Enable();
+  for (const bool forward : {true, false}) {
+    SCOPED_TRACE(forward);
+    const auto iterator = reader->NewIterator(options);
+    const auto step = [&](bool with_growth) {
+      grows.store(with_growth);
+      forward ? iterator->Next() : iterator->Prev();
+    };
+    const auto at = [&] { return iterator->Valid() ? std::string(iterator->key()) : iterator->status().ToString(); };
+    // Its target has no prefix: no limit.
+    forward ? iterator->Seek("a") : iterator->SeekForPrev("c");
+    std::vector<std::string> keys = {"a", "aaa1", "aaa2", "bbb1", "bbb2", "c"};
+    if (!forward) std::reverse(keys.begin(), keys.end());
+    for (const std::string& key : keys) {
+      EXPECT_EQ(at(), key);
+      step(key == "aaa2");
+    }
+    forward ? iterator->Seek("aaa") : iterator->SeekForPrev("bbb9");
+    EXPECT_EQ(at(), forward ? "aaa1" : "bbb2");
+    step(false);
+    EXPECT_EQ(at(), forward ? "aaa2" : "bbb1");
+    step(true);
+    EXPECT_FALSE(iterator->Valid());
+    EXPECT_OK(iterator->status());
+  }
+  SyncPoints::Instance().Clear();
 }
 
 TEST_P(LiveReadersTest, FollowsFamilies) {
