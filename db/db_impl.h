@@ -203,6 +203,8 @@ class DBImpl final : public DB {
   // held.
   Status FollowOwner();
   Status FollowChanges();
+  void FollowNews();
+  Status FollowLocked();
   Family* FollowFamily(const LiveFamily& from);
   static void EndFamily(Family* family);
   std::shared_ptr<Memtable> AttachForeign(const LiveMemtable& from, MemtableKind kind);
@@ -991,6 +993,9 @@ class DBImpl final : public DB {
   std::unique_ptr<LiveReader> live_reader_;
   WriterRuns writer_runs_;
   std::mutex follow_mutex_;
+  std::map<uint32_t, uint64_t> families_not_given_;  // ids and numbers of families that the open did not name; follow_mutex_
+  std::vector<std::shared_ptr<Family>>
+      replaced_families_;  // their ids have other families, and they are to be retired; follow_mutex_
   std::vector<std::shared_ptr<const ReadView>> unretired_views_;          // there was no memory to retire them; view_mutex_
   std::atomic<const LookupCache::ForeignTable*> foreign_cache_{nullptr};  // of the owner; lives as long as the view that names it
   uint64_t followed_view_ = 0;    // offset of the block that current_view_ is a copy of; follow_mutex_

@@ -43,8 +43,8 @@ class DBIterator final : public Iterator {
   // The prefix that movements from here on are limited to, for another iterator that takes this one's place; none: no limit.
   std::optional<std::string> prefix_limit() const { return has_prefix_ ? std::optional<std::string>(prefix_) : std::nullopt; }
   void SetPrefixLimit(const std::optional<std::string>& prefix);
-  // The sequence number of the snapshot that the iterator shows, which it has registered.
-  uint64_t snapshot() const { return sequence_; }
+  // Another iterator of the same view and snapshot, at no position. `options`: those of this one.
+  std::unique_ptr<DBIterator> Again(const ReadOptions& options) const;
   // Of the current entry. REQUIRES: Valid.
   uint64_t sequence() const { return current_->sequence(); }
 

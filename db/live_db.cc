@@ -1,5 +1,6 @@
 #include "db/live_db.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,6 +23,13 @@ Status NoChecksums() {
 Status LiveDB::Validate(uint64_t growths, bool* grown) const {
   *grown = core_->live_reader_->board().growths.load(std::memory_order_acquire) != growths;
   return core_->CheckLive();
+}
+
+// `result` is that of a read of the family. The read may have met a view without the family, which the owner has purged
+// meanwhile.
+Status LiveDB::IfThere(ColumnFamilyHandle* handle, const Status& result) const {
+  Status status;
+  return core_->FamilyOf(handle, &status) == nullptr ? status : result;
 }
 
 template <class Read>
@@ -56,12 +64,12 @@ Status LiveDB::Get(const ReadOptions& options, Slice key, PinnableSlice* value) 
 
 Status LiveDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) {
   if (options.verify_checksums) return NoChecksums();
-  return ReadValidly([&] { return core_->Get(options, family, key, value); });
+  return ReadValidly([&] { return IfThere(family, core_->Get(options, family, key, value)); });
 }
 
 Status LiveDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) {
   if (options.verify_checksums) return NoChecksums();
-  return ReadValidly([&] { return core_->Get(options, family, key, value); });
+  return ReadValidly([&] { return IfThere(family, core_->Get(options, family, key, value)); });
 }
 
 template <class Read>
@@ -86,22 +94,22 @@ std::vector<Status> LiveDB::MultiGet(const ReadOptions& options, const std::vect
                                      const std::vector<Slice>& keys, std::vector<std::string>* values) {
   values->resize(keys.size());
   if (options.verify_checksums) return std::vector<Status>(keys.size(), NoChecksums());
-  return ReadManyValidly(keys.size(), [&] { return core_->MultiGet(options, families, keys, values); });
+  return ReadManyValidly(keys.size(), [&] {
+    std::vector<Status> statuses = core_->MultiGet(options, families, keys, values);
+    for (size_t i = 0; i < std::min(statuses.size(), families.size()); ++i) statuses[i] = IfThere(families[i], statuses[i]);
+    return statuses;
+  });
 }
 
 // ---- Iterators
 
-// An iterator of one snapshot. If a region grows during a movement, the movement is repeated from the key before it, with another
-// iterator of the same snapshot: the one before may have met a pointer into a part that was not mapped, and keeps that as damage.
-// A repeated step keeps the limit of the last seek, since the seek to the key of the step has another one.
+// An iterator of one view. If a region grows during a movement, the movement is repeated from the key before it, with another
+// iterator of the same view: the one before may have met a pointer into a part that was not mapped, and keeps that as damage. A
+// repeated step keeps the limit of the last seek, since the seek to the key of the step has another one.
 class LiveIterator final : public Iterator {
  public:
-  LiveIterator(LiveDB* db, const Family& family, const ReadOptions& options, std::unique_ptr<Iterator> base)
-      : db_(db),
-        family_(family),
-        options_(options),
-        snapshot_(static_cast<DBIterator*>(base.get())->snapshot()),
-        base_(std::move(base)) {
+  LiveIterator(LiveDB* db, const ReadOptions& options, std::unique_ptr<DBIterator> base)
+      : db_(db), options_(options), base_(std::move(base)) {
     const auto keep = [](std::optional<Slice>* bound, std::string* kept) {
       if (!bound->has_value()) return;
       kept->assign(**bound);
@@ -110,7 +118,7 @@ class LiveIterator final : public Iterator {
     keep(&options_.iterate_lower_bound, &lower_);
     keep(&options_.iterate_upper_bound, &upper_);
     keep(&options_.prefix, &prefix_);
-    options_.snapshot = &snapshot_;
+    options_.snapshot = nullptr;
   }
 
   bool Valid() const override { return status_.ok() && base_->Valid(); }
@@ -154,7 +162,7 @@ class LiveIterator final : public Iterator {
   template <class Seek>
   void GoBackTo(const Seek& seek) {
     seek();
-    if (auto* const base = dynamic_cast<DBIterator*>(base_.get())) base->SetPrefixLimit(limit_);
+    base_->SetPrefixLimit(limit_);
   }
   template <class Movement>
   void Move(const Movement& move) try {
@@ -173,19 +181,17 @@ class LiveIterator final : public Iterator {
         status_ = status;
         return;
       }
-      if (const auto* const base = dynamic_cast<DBIterator*>(base_.get())) limit_ = base->prefix_limit();
-      base_ = db_->core_->MakeIterator(options_, family_);
+      limit_ = base_->prefix_limit();
+      base_ = base_->Again(options_);
     }
   } catch (const LiveFailure& failure) {
     status_ = failure.status;
   }
 
   LiveDB* const db_;
-  const Family& family_;
-  ReadOptions options_;
-  const SnapshotImpl snapshot_;  // its number is registered by base_
+  ReadOptions options_;  // for base_->Again
   std::string lower_, upper_, prefix_;
-  std::unique_ptr<Iterator> base_;
+  std::unique_ptr<DBIterator> base_;
   std::string key_;
   std::optional<std::string> limit_;  // of the iterator before
   Status status_;
@@ -196,23 +202,24 @@ std::unique_ptr<Iterator> LiveDB::NewIterator(const ReadOptions& options) { retu
 std::unique_ptr<Iterator> LiveDB::NewIterator(const ReadOptions& options, ColumnFamilyHandle* handle) {
   if (options.verify_checksums) return std::make_unique<ErrorIterator>(NoChecksums());
   std::unique_ptr<Iterator> base;
-  const Family* family = nullptr;
   bool out_of_memory = false;
   const Status status = ReadValidly([&] {
     Status found;
-    family = core_->FamilyOf(handle, &found);
+    const Family* const family = core_->FamilyOf(handle, &found);
     if (family == nullptr) return found;
     try {
       base = core_->MakeIterator(options, *family);
     } catch (const std::bad_alloc&) {
       out_of_memory = true;
     }
-    return Status::OK();
+    return IfThere(handle, Status::OK());
   });
   if (out_of_memory) throw std::bad_alloc();
   if (!status.ok()) return std::make_unique<ErrorIterator>(status);
-  if (dynamic_cast<DBIterator*>(base.get()) == nullptr) return base;  // an error
-  return std::make_unique<LiveIterator>(this, *family, options, std::move(base));
+  auto* const found = dynamic_cast<DBIterator*>(base.get());
+  if (found == nullptr) return base;  // an error
+  (void)base.release();
+  return std::make_unique<LiveIterator>(this, options, std::unique_ptr<DBIterator>(found));
 }
 
 // ---- Others

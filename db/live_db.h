@@ -70,6 +70,7 @@ class LiveDB final : public DB {
   template <class Read>
   Status ReadValidly(const Read& read);
   // Whether what was read since the last FollowOwner is valid. `grown`: set if a region grew, and the read is to be repeated.
+  Status IfThere(ColumnFamilyHandle* handle, const Status& result) const;
   Status Validate(uint64_t growths, bool* grown) const;
   template <class Read>
   std::vector<Status> ReadManyValidly(size_t keys, const Read& read);

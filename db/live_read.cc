@@ -49,6 +49,33 @@ class EmptyLevel final : public OrderedLevel {
   };
 };
 
+// The tables of the last view, most of which the next view lists in the same order.
+class KnownTables {
+ public:
+  // `levels`: null if there are none. It must outlive the object.
+  explicit KnownTables(const FamilyView* levels) : levels_(levels) {}
+  // The table with this content; null if it is not among the next ones.
+  std::shared_ptr<PmTable> Find(const LiveTable& listed) {
+    if (levels_ == nullptr) return nullptr;
+    const size_t end = std::min(next_ + kAhead, levels_->l0.size());
+    for (size_t at = next_; at < end; ++at) {
+      const PmTable& known = *levels_->l0[at];
+      if (known.id() != listed.id || known.boundary() != listed.boundary || known.begin != listed.begin ||
+          known.entries != listed.entries || (known.index() != nullptr) != (listed.index_offset != 0) ||
+          known.heads() != listed.heads)
+        continue;
+      next_ = at + 1;
+      return levels_->l0[at];
+    }
+    return nullptr;
+  }
+
+ private:
+  static constexpr size_t kAhead = 8;
+  const FamilyView* const levels_;
+  size_t next_ = 0;
+};
+
 Status BadView() {
   return Status::Corruption("the process that writes the database shares a view that cannot be read; use the same version");
 }
@@ -58,7 +85,7 @@ Status BadView() {
 // ---- Open
 
 // STEPS  1 get a place from the owner, which holds an epoch for this process from then on  2 map the regions  3 read the view  4
-//        compare the options with it  5 copy the view.
+//        compare the options with it. FollowOwner copies the view.
 Status DBImpl::AttachToOwner(const std::vector<ColumnFamilyDescriptor>& families) {
   Status status = LiveReader::Attach(path_, &live_reader_);
   if (!status.ok()) return status;
@@ -90,9 +117,7 @@ Status DBImpl::AttachToOwner(const std::vector<ColumnFamilyDescriptor>& families
   if (Status valid = CheckLive(); !valid.ok()) return Status::Aborted(std::string(valid.message()));
   options_.list_kind = static_cast<ListKind>(view.list_kind);
   regions_->SetListKind(options_.list_kind);
-  status = TakeFamilies(view, families);
-  if (status.ok()) status = FollowOwner();
-  return status;
+  return TakeFamilies(view, families);
 }
 
 // The view's families stand in for those of the MANIFEST.
@@ -114,6 +139,10 @@ Status DBImpl::TakeFamilies(const LiveView& view, const std::vector<ColumnFamily
   }
   Status status = FindFamilies(descriptors);
   if (!status.ok()) return status;
+  for (size_t i = 1; i < view.families.size(); ++i) {
+    const LiveFamily& from = view.families[i];
+    if (FindFamily(from.id) == nullptr) families_not_given_.emplace(from.id, from.number);
+  }
   status = AttachLevel(&default_family_);
   for (const auto& family : families_) {
     if (status.ok()) status = AttachLevel(family.get());
@@ -137,7 +166,7 @@ void DBImpl::StartFollowing() {
   closed_ = false;
   live_reader_->Follow([this] {
     try {
-      (void)FollowOwner();  // the next call finds the error as well
+      FollowNews();
       epochs_.Reclaim();
     } catch (const LiveFailure&) {     // the next call finds the failure
     } catch (const std::bad_alloc&) {  // the next call follows
@@ -191,6 +220,17 @@ Status DBImpl::FollowOwner() {
 //        before the pointers.
 Status DBImpl::FollowChanges() {
   const std::lock_guard lock(follow_mutex_);
+  return FollowLocked();
+}
+
+// Waits for no thread: one that follows without a pause could keep the mutex until this reader expires.
+void DBImpl::FollowNews() {
+  const std::unique_lock lock(follow_mutex_, std::try_to_lock);
+  if (lock.owns_lock()) (void)FollowLocked();  // the next call finds an error as well
+}
+
+// REQUIRES: follow_mutex_.
+Status DBImpl::FollowLocked() {
   Status status = CheckLive();
   if (!status.ok()) return status;
   const LiveBoard& board = live_reader_->board();
@@ -217,9 +257,12 @@ Status DBImpl::FollowChanges() {
 }
 
 // A family that the owner has created since the open has the merge operator of the default family, and otherwise default options.
+// Null: the family was not given at the open, or this process cannot read it.
 Family* DBImpl::FollowFamily(const LiveFamily& from) {
   Family* family = FindFamily(from.id);
   if (family != nullptr && family->number == from.number) return family;
+  if (const auto known = families_not_given_.find(from.id); known != families_not_given_.end() && known->second == from.number)
+    return nullptr;
   ColumnFamilyOptions options;
   options.merge_operator = options_.merge_operator;
   options.l1 = static_cast<L1Kind>(from.l1_kind);
@@ -227,9 +270,18 @@ Family* DBImpl::FollowFamily(const LiveFamily& from) {
   const auto fresh = std::make_shared<Family>(from.id, from.number, from.name, options);
   if (!AttachLevel(fresh.get()).ok()) return nullptr;
   const std::lock_guard lock(families_mutex_);
+  replaced_families_.reserve(replaced_families_.size() + 1);  // no step after the next one fails
   families_.push_back(fresh);
-  if (family != nullptr) EndFamily(family);
   by_id_[from.id].store(fresh.get(), std::memory_order_release);
+  if (family == nullptr) return fresh.get();
+  EndFamily(family);
+  // Views and handles of before have the family; families_ does not keep each that was ever there.
+  const auto replaced =
+      std::find_if(families_.begin(), families_.end(), [family](const auto& known) { return known.get() == family; });
+  if (replaced != families_.end()) {
+    replaced_families_.push_back(std::move(*replaced));
+    families_.erase(replaced);
+  }
   return fresh.get();
 }
 
@@ -285,14 +337,22 @@ Status DBImpl::InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHol
   std::vector<bool> is_listed(kMaxFamilies);
   for (const LiveFamily& each : from.families) {
     if (each.id >= kMaxFamilies) return BadView();
+    const Family* const before = FindFamily(each.id);
     Family* const family = FollowFamily(each);
     if (family == nullptr) continue;  // this process cannot read the family
+    const bool is_known = before == family && current_view_ != nullptr && current_view_->Of(each.id) != nullptr;
+    KnownTables known(is_known ? current_view_->Of(each.id) : nullptr);
     is_listed[each.id] = true;
     if (each.is_dropped) family->dropped.store(true, std::memory_order_release);
     family->l1_entries.store(each.l1_entries, std::memory_order_relaxed);
     FamilyView levels;
     levels.l1 = family->attached_level;
     for (const LiveTable& listed : each.tables) {
+      levels.orders.push_back({nullptr, 1});
+      if (std::shared_ptr<PmTable> same = known.Find(listed)) {
+        levels.l0.push_back(std::move(same));
+        continue;
+      }
       auto table = std::make_shared<PmTable>(listed.id, listed.boundary, regions_.get(), &family->order, each.id);
       if (listed.heads.size() != table->heads().size()) return BadView();
       table->heads() = listed.heads;
@@ -308,7 +368,6 @@ Status DBImpl::InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHol
         table->SetIndex({index, static_cast<uint32_t>(listed.index_column)});
       }
       levels.l0.push_back(std::move(table));
-      levels.orders.push_back({nullptr, 1});
     }
     view->Alter(each.id, [&levels](FamilyView* of_view) { *of_view = std::move(levels); });
   }
@@ -325,9 +384,12 @@ Status DBImpl::InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHol
     cache = std::make_shared<LookupCache::ForeignTable>(regions_.get(), live_reader_->heap(), from.lookup_cache,
                                                         &live_reader_->board().cache_limit_complement);
   }
-  std::shared_ptr<ReadView> fresh(view.release(), [hold, cache](ReadView* dying) { delete dying; });
+  // What the view names lives as long as the view.
+  std::shared_ptr<ReadView> fresh(view.release(), [hold, cache, families = families_](ReadView* dying) { delete dying; });
+  const auto replaced = std::make_shared<std::vector<std::shared_ptr<Family>>>();
   std::lock_guard lock(view_mutex_);
   unretired_views_.reserve(unretired_views_.size() + 1);  // no step after this one fails
+  replaced->swap(replaced_families_);
   std::shared_ptr<const ReadView> old = std::exchange(current_view_, std::move(fresh));
   view_.store(current_view_.get(), std::memory_order_release);
   foreign_cache_.store(cache.get(), std::memory_order_release);
@@ -335,8 +397,13 @@ Status DBImpl::InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHol
   followed_view_ = offset;
   if (old == nullptr) return Status::OK();
   try {
-    epochs_.RetirePinned([kept = old]() mutable { kept.reset(); });  // pinned slices are in segments that the old view holds
+    // Pinned slices are in segments that the old view holds.
+    epochs_.RetirePinned([kept = old, replaced]() mutable {
+      kept.reset();
+      replaced->clear();
+    });
   } catch (const std::bad_alloc&) {
+    replaced_families_.swap(*replaced);
     unretired_views_.push_back(std::move(old));
   }
   return Status::OK();

@@ -111,16 +111,17 @@ void LiveReader::Follow(std::function<void()> on_news) {
 
 void LiveReader::StopFollowing() {
   stopping_.store(true, std::memory_order_release);
-  if (listener_.joinable()) listener_.join();
+  if (!listener_.joinable()) return;
+  client_->Shutdown();  // ends the wait for news
+  listener_.join();
 }
 
 void LiveReader::Listen() {
   pthread_setname_np(pthread_self(), "braid-follow");
-  constexpr int kPollMs = 100;  // bounds the wait of StopFollowing
+  constexpr int kNoLimit = -1;
   std::string message;
   while (!stopping_.load(std::memory_order_acquire)) {
-    const Status status = client_->Receive(kPollMs, &message, nullptr);
-    if (status.IsTimedOut()) continue;
+    const Status status = client_->Receive(kNoLimit, &message, nullptr);
     if (status.IsAborted()) {
       owner_is_gone_.store(true, std::memory_order_release);
       const std::lock_guard lock(answer_mutex_);
@@ -147,10 +148,15 @@ void LiveReader::Listen() {
 
 // ---- Holds
 
+// A child of fork(2) leaves the slot alone, and takes no lock, which a thread of the parent may have held at the fork.
+void LiveReader::CheckProcess() const {
+  if (is_in_child()) throw LiveFailure{Status::IOError("the database was opened by the parent of this process; open it here")};
+}
+
 // ORDER  The epoch is stored by an exchange, then the caller loads pointers; util/epoch.cc.
 uint64_t LiveReader::Hold() {
+  CheckProcess();
   const std::lock_guard lock(mutex_);
-  if (is_in_child()) throw LiveFailure{Status::IOError("the database was opened by the parent of this process; open it here")};
   const uint64_t epoch = board_->epoch.load(std::memory_order_acquire);
   held_.insert(epoch);
   slot_->epoch.exchange(*held_.begin(), std::memory_order_seq_cst);
@@ -158,9 +164,9 @@ uint64_t LiveReader::Hold() {
 }
 
 void LiveReader::Release(uint64_t epoch) {
+  if (is_in_child()) return;
   const std::lock_guard lock(mutex_);
   held_.erase(held_.find(epoch));
-  if (is_in_child()) return;
   slot_->epoch.store(held_.empty() ? UINT64_MAX : *held_.begin(), std::memory_order_release);
 }
 
@@ -179,6 +185,7 @@ uint32_t LiveReader::TakeElement() {
 
 // ORDER  The number is stored in the slot, then the count of copies is loaded: LiveReaders::ForEachSnapshot.
 uint64_t LiveReader::ChooseSnapshot() {
+  CheckProcess();
   const std::lock_guard lock(mutex_);
   const uint32_t element = TakeElement();
   std::atomic<uint64_t>& registered = slot_->snapshots[element];
@@ -198,6 +205,7 @@ uint64_t LiveReader::ChooseSnapshot() {
 }
 
 void LiveReader::AddSnapshot(uint64_t sequence) {
+  CheckProcess();
   const std::lock_guard lock(mutex_);
   if (snapshots_.contains(sequence)) return;
   const uint32_t element = TakeElement();
@@ -215,10 +223,11 @@ void LiveReader::Remember(uint64_t sequence, uint32_t element) {
 }
 
 void LiveReader::DropSnapshot(uint64_t sequence) {
+  if (is_in_child()) return;
   const std::lock_guard lock(mutex_);
   const auto it = snapshots_.find(sequence);
   if (it == snapshots_.end()) return;
-  if (!is_in_child()) slot_->snapshots[it->second].store(0, std::memory_order_release);
+  slot_->snapshots[it->second].store(0, std::memory_order_release);
   try {
     free_elements_.insert(it->second);
   } catch (const std::bad_alloc&) {  // the element is not used again
@@ -227,6 +236,7 @@ void LiveReader::DropSnapshot(uint64_t sequence) {
 }
 
 void LiveReader::FreeElement(uint32_t element) {
+  if (is_in_child()) return;
   const std::lock_guard lock(mutex_);
   slot_->snapshots[element].store(0, std::memory_order_release);
   free_elements_.insert(element);

@@ -96,6 +96,8 @@ class LiveReader {
   // Throws LiveFailure if the owner does not go on.
   template <class Condition>
   void WaitUntil(const Condition& is_over) const;
+  // Throws LiveFailure in a child of the process that has attached.
+  void CheckProcess() const;
   // Notes that the element has the number; frees the element if there is no memory. REQUIRES: mutex_.
   void Remember(uint64_t sequence, uint32_t element);
   // Throws LiveFailure if the owner has ended while it published a batch with a number up to `bound`.

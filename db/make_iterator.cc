@@ -82,6 +82,19 @@ std::unique_ptr<Iterator> DBImpl::MakeIterator(const ReadOptions& options, const
   return iterator;
 }
 
+std::unique_ptr<DBIterator> DBIterator::Again(const ReadOptions& options) const {
+  db_->snapshots_.RegisterAgain(sequence_);
+  SnapshotRegistration registration(&db_->snapshots_, sequence_);
+  const uint64_t pin = db_->epochs_.Pin();
+  const auto unpin = [this](const uint64_t* pinned) { db_->epochs_.Unpin(*pinned); };
+  std::unique_ptr<const uint64_t, decltype(unpin)> pinned(&pin, unpin);
+  auto iterator = std::make_unique<DBIterator>(db_, family_, view_, ranges_, options, sequence_, pin);
+  registration.Leave();  // the iterator's from here on
+  (void)pinned.release();
+  if (extractor_ != nullptr) iterator->StayInPrefix(extractor_);
+  return iterator;
+}
+
 DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const ReadView> view,
                        std::shared_ptr<const RangeTombstones> ranges, const ReadOptions& options, uint64_t sequence, uint64_t pin)
     : db_(db),
@@ -155,8 +168,13 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   family_.handles.fetch_add(1, std::memory_order_relaxed);
 }
 
+// A child of fork(2) takes no lock, which a thread of the parent may have held at the fork. So what the iterator holds stays.
 DBIterator::~DBIterator() {
   children_.clear();
+  if (__builtin_expect(db_->fork_mark_.is_in_child(), 0)) {
+    (void)new (std::nothrow) std::shared_ptr<const ReadView>(view_);
+    return;
+  }
   family_.handles.fetch_sub(1, std::memory_order_release);
   db_->epochs_.Unpin(pin_);
   db_->snapshots_.Unregister(sequence_);

@@ -160,10 +160,16 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   const bool writes = !impl->is_read_only();
   if (access == Access::kLive) {
     status = impl->AttachToOwner(families);
-    if (!status.ok()) return refuse(status);
-    impl->StartFollowing();
-    for (size_t i = 0; handles != nullptr && i < families.size(); ++i)
+    // Before this process follows the owner, which may drop the families.
+    for (size_t i = 0; status.ok() && handles != nullptr && i < families.size(); ++i)
       handles->push_back(impl->MakeUsersHandle(families[i].name));
+    BRAIDDB_SYNC_POINT("DBImpl::Open:MadeHandles");
+    if (status.ok()) status = impl->FollowOwner();
+    if (!status.ok()) {
+      if (handles != nullptr) handles->clear();
+      return refuse(status);
+    }
+    impl->StartFollowing();
     *db = std::make_unique<LiveDB>(std::move(impl));
     return Status::OK();
   }

@@ -283,7 +283,8 @@ const Snapshot* DBImpl::GetSnapshot() {
 
 void DBImpl::ReleaseSnapshot(const Snapshot* snapshot) {
   if (snapshot == nullptr) return;
-  snapshots_.Unregister(snapshot->GetSequenceNumber());
+  // A thread of the parent may have held the lock at the fork.
+  if (!fork_mark_.is_in_child()) snapshots_.Unregister(snapshot->GetSequenceNumber());
   delete static_cast<const SnapshotImpl*>(snapshot);
 }
 

@@ -46,10 +46,12 @@ def _arguments(shape, scale, engines):
 
 def _rows(shape, inside, outside):
     def rates(document, engine, benchmark, of):
-        return [run[of] / 1000 for run in runs_of(document, benchmark, engine)] if document is not None else []
+        # A run without the field: the readers ended before the writer's first write.
+        return [run.get(of, 0) / 1000 for run in runs_of(document, benchmark, engine)] if document is not None else []
 
     def ratio(ours, theirs):
-        return f"{statistics.median(ours) / statistics.median(theirs):.2f}" if ours and theirs else NOTHING
+        there = ours and theirs and statistics.median(theirs) > 0
+        return f"{statistics.median(ours) / statistics.median(theirs):.2f}" if there else NOTHING
 
     rows = []
     for benchmark, of, what in ROWS:

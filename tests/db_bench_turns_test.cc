@@ -76,7 +76,7 @@ TEST_F(Turns, ReadersCanBeProcesses) {
       const bool is_beside = Contains(benchmark, "whilewriting");
       EXPECT_EQ(run["threads"], writes ? 2 : is_beside ? 4 : 3);
       EXPECT_EQ(run.contains("reader_processes"), !writes);
-      EXPECT_EQ(run.contains("background_ops_per_second"), is_beside);
+      EXPECT_TRUE(is_beside || !run.contains("background_ops_per_second"));
       if (writes) continue;
       EXPECT_EQ(run["reader_processes"], 3);
       if (engine == "braiddb" || engine == "lmdb") {

@@ -36,6 +36,7 @@ struct Board {
   std::atomic<uint64_t> reads, writes;
   std::atomic<uint32_t> open;   // processes that have opened the database
   std::atomic<bool> is_killed;  // the writer may be in the middle of a write for ever
+  std::atomic<bool> is_filled;  // the work of one test is done
   char failure[512];            // the first failure
   std::atomic<bool> failed;
 
@@ -262,11 +263,15 @@ TEST_F(LiveProcessesTest, ReadsAreLinearizable) {
 // The writer's lookup cache has most keys, moves to the shared memory while readers come, and grows.
 TEST_F(LiveProcessesTest, ReadsThroughAGrowingCacheAreLinearizable) {
   options_.lookup_cache_size = 4 << 20;
+  options_.max_region_size = 2ull << 30;
   const pid_t writer = ForkWriter(0, 0, nullptr, [this](DB* db) {
-    for (int i = 0; !board_->stop.load(); i = (i + 1) % 50000)
+    for (int i = 0; i < 20000 && !board_->stop.load(); ++i) {
       (void)db->Put({}, "writer0/key" + std::to_string(100000 + i), "more");
+      if (i % 20 == 0) usleep(1000);
+    }
+    board_->is_filled.store(true);
   });
-  for (Rounds rounds(3); rounds.Next() && !board_->failed.load();) {
+  for (Rounds rounds(100); rounds.Next() && !board_->is_filled.load() && !board_->failed.load();) {
     std::vector<pid_t> readers;
     for (uint64_t i = 0; i < 2; ++i) {
       readers.push_back(Fork([this, i] {

@@ -257,6 +257,22 @@ TEST_F(LocalServerTest, EachSideSeesTheOtherClose) {
   EXPECT_FALSE(std::filesystem::exists(Path()));
 }
 
+TEST_F(LocalServerTest, ShutdownEndsAWait) {
+  StartServer();
+  const auto client = Connect();
+  ExpectEcho(client.get(), "a");
+  Status status;
+  std::thread waiting([&] {
+    std::string message;
+    status = client->Receive(-1, &message, nullptr);
+  });
+  client->Shutdown();
+  waiting.join();
+  EXPECT_TRUE(status.IsAborted()) << status.ToString();
+  EXPECT_TRUE(client->Send("x").IsAborted());
+  EXPECT_TRUE(WaitUntil([&] { return echo_.closed_count() == 1; }));
+}
+
 TEST_F(LocalServerTest, DisconnectsFromOtherThreads) {
   StartServer();
   const auto client = Connect();

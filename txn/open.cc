@@ -106,6 +106,7 @@ Status DB::OpenForReadOnly(const Options& options, const std::string& path, cons
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       continue;
     }
+    if (live.IsIOError()) return live;  // not the owner's fault, for example too many open files
     return live.IsNotFound() ? status : Status::Busy(std::string(status.message()) + "; " + std::string(live.message()));
   }
 }

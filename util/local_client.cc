@@ -128,6 +128,10 @@ Status LocalClient::Receive(int timeout_ms, std::string* message, std::vector<in
   }
 }
 
+void LocalClient::Shutdown() {
+  if (const int fd = connection_.get(); fd >= 0) (void)shutdown(fd, SHUT_RDWR);
+}
+
 bool LocalClient::IsClosed() const {
   const int fd = connection_.get();
   if (fd < 0) return true;

@@ -36,6 +36,9 @@ class LocalClient {
   // IOError if not all descriptors could be received, because the process has too many open files; the message is lost.
   Status Receive(int timeout_ms, std::string* message, std::vector<int>* descriptors);
 
+  // Ends the connection: a Receive that waits, and all later calls, return Aborted.
+  void Shutdown();
+
   // Whether the server has closed the connection or has ended. One poll(2); takes no message. Messages that came before can still
   // be received.
   bool IsClosed() const;
