@@ -265,9 +265,9 @@ TEST_F(LiveProcessesTest, ReadsThroughAGrowingCacheAreLinearizable) {
   options_.lookup_cache_size = 4 << 20;
   options_.max_region_size = 2ull << 30;
   const pid_t writer = ForkWriter(0, 0, nullptr, [this](DB* db) {
-    for (int i = 0; i < 20000 && !board_->stop.load(); ++i) {
+    for (int i = 0; i < 8000 && !board_->stop.load(); ++i) {
       (void)db->Put({}, "writer0/key" + std::to_string(100000 + i), "more");
-      if (i % 20 == 0) usleep(1000);
+      if (i % 10 == 0) usleep(1000);
     }
     board_->is_filled.store(true);
   });
@@ -280,7 +280,7 @@ TEST_F(LiveProcessesTest, ReadsThroughAGrowingCacheAreLinearizable) {
       }));
     }
     const uint64_t before = board_->reads.load();
-    EXPECT_TRUE(WaitUntil([&] { return board_->reads.load() > before + 300 || board_->failed.load(); }));
+    EXPECT_TRUE(WaitUntil([&] { return board_->reads.load() > before + 100 || board_->failed.load(); }));
     for (const pid_t reader : readers) Kill(reader);
   }
   board_->stop.store(true);
