@@ -27,6 +27,7 @@
 #include "tests/support/db_test_util.h"
 #include "tests/support/fork_may_lock.h"
 #include "tests/support/leave_child.h"
+#include "tests/support/live_readers_test.h"
 #include "tests/support/merge_operators.h"
 #include "tests/support/wait_until.h"
 #include "util/local_client.h"
@@ -36,33 +37,10 @@
 namespace braiddb::test {
 namespace {
 
-struct Case {
-  const char* name;
-  MemtableKind memtable;
-  uint32_t regions;
-};
-
-class LiveReadersTest : public DbOpenTest, public testing::WithParamInterface<Case> {
- protected:
-  void SetUp() override {
-    options_ = TinyOptions(GetParam().regions);
-    options_.l1 = L1Kind::kBraidedSkipList;
-    options_.memtable = GetParam().memtable;
-    options_.merge_operator = std::make_shared<AppendOperator>();
-  }
-  std::unique_ptr<DB> OpenReader() {
-    std::unique_ptr<DB> reader;
-    const Status status = DB::OpenForReadOnly(options_, path_, &reader);
-    EXPECT_TRUE(status.ok()) << status.ToString();
-    return reader;
-  }
-
-  Options options_;
-};
-
 INSTANTIATE_TEST_SUITE_P(Kinds, LiveReadersTest,
-                         testing::Values(Case{"hash", MemtableKind::kHash, 1}, Case{"skiplist", MemtableKind::kSkipList, 1},
-                                         Case{"regions", MemtableKind::kHash, 2}),
+                         testing::Values(LiveCase{"hash", MemtableKind::kHash, 1},
+                                         LiveCase{"skiplist", MemtableKind::kSkipList, 1},
+                                         LiveCase{"regions", MemtableKind::kHash, 2}),
                          [](const auto& of) { return of.param.name; });
 
 std::map<std::string, std::string> Scan(DB* db, const ReadOptions& options = {}) {
@@ -269,106 +247,6 @@ TEST_P(LiveReadersTest, ARepeatedStepKeepsItsPrefix) {
   SyncPoints::Instance().Clear();
 }
 
-// A family that is dropped during the open has a handle that says so.
-TEST_P(LiveReadersTest, AFamilyMayBeDroppedDuringTheOpen) {
-  auto writer = OpenOrFail(options_, path_);
-  ASSERT_NE(writer, nullptr);
-  std::unique_ptr<ColumnFamilyHandle> family;
-  ASSERT_OK(writer->CreateColumnFamily(ColumnFamilyOptions(options_), "gone", &family));
-  ASSERT_OK(writer->Put({}, family.get(), "a", "1"));
-  const std::vector<ColumnFamilyDescriptor> families{{kDefaultColumnFamilyName, ColumnFamilyOptions(options_)},
-                                                     {"gone", ColumnFamilyOptions(options_)}};
-  std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
-  std::unique_ptr<DB> reader;
-  ASSERT_OK(DB::OpenForReadOnly(options_, path_, families, &handles, &reader));  // the next one finds a published view
-  handles.clear();
-  reader.reset();
-  SyncPoints::Instance().SetCallback("DBImpl::Open:MadeHandles", [&](void*) {
-    if (family == nullptr) return;
-    ASSERT_OK(writer->DropColumnFamily(family.get()));
-    family.reset();
-    ASSERT_OK(writer->CompactRange({}, nullptr, nullptr));
-  });
-  SyncPoints::Instance().Enable();
-  ASSERT_OK(DB::OpenForReadOnly(options_, path_, families, &handles, &reader));
-  SyncPoints::Instance().Clear();
-  ASSERT_EQ(handles.size(), 2u);
-  EXPECT_EQ(handles[1]->GetName(), "gone");
-  std::string value;
-  EXPECT_TRUE(WaitUntil([&] { return reader->Get({}, handles[1].get(), "a", &value).IsInvalidArgument(); }));
-  EXPECT_TRUE(reader->Get({}, "a", &value).IsNotFound());
-  handles.clear();
-  reader.reset();
-  const Status status = DB::OpenForReadOnly(options_, path_, families, &handles, &reader);
-  EXPECT_TRUE(status.IsInvalidArgument()) << status.ToString();
-  EXPECT_NE(status.message().find("Column family not found: gone"), std::string_view::npos) << status.ToString();
-}
-
-// As without a writer: families that the open did not name are not visible, but those that are created later.
-TEST_P(LiveReadersTest, FamiliesThatAreNotGivenAreNotVisible) {
-  auto writer = OpenOrFail(options_, path_);
-  ASSERT_NE(writer, nullptr);
-  std::unique_ptr<ColumnFamilyHandle> before, later;
-  ASSERT_OK(writer->CreateColumnFamily(ColumnFamilyOptions(options_), "before", &before));
-  auto reader = OpenReader();
-  ASSERT_NE(reader, nullptr);
-  const auto names = [&] {
-    std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
-    EXPECT_OK(reader->GetColumnFamilies(&handles));
-    std::string all;
-    for (const auto& handle : handles) all += handle->GetName() + " ";
-    return all;
-  };
-  EXPECT_EQ(names(), "default ");
-  ASSERT_OK(writer->CreateColumnFamily(ColumnFamilyOptions(options_), "later", &later));
-  EXPECT_EQ(names(), "default later ");
-  ASSERT_OK(writer->Put({}, before.get(), "a", "1"));
-  ASSERT_OK(writer->Flush());
-  EXPECT_EQ(names(), "default later ");
-}
-
-// Ids come around again. Handles and iterators of earlier families stay what they were.
-class LiveFamiliesTest : public DbOpenTest {};
-
-TEST_F(LiveFamiliesTest, FamiliesAreMadeAgainAndAgain) {
-  Options options = TinyOptions(1);
-  options.l1 = L1Kind::kBraidedSkipList;
-  auto writer = OpenOrFail(options, path_);
-  ASSERT_NE(writer, nullptr);
-  std::unique_ptr<DB> reader;
-  ASSERT_OK(DB::OpenForReadOnly(options, path_, &reader));
-  std::vector<std::unique_ptr<ColumnFamilyHandle>> held;
-  std::unique_ptr<Iterator> iterator;  // of a family that was dropped; it keeps the family's id in use
-  std::string expected;
-  for (int i = 0; i < 1100; ++i) {
-    std::unique_ptr<ColumnFamilyHandle> made;
-    ASSERT_OK(writer->CreateColumnFamily(ColumnFamilyOptions(options), "family", &made)) << i;
-    ASSERT_OK(writer->Put({}, made.get(), "a", std::to_string(i)));
-    if (i % 50 == 0) {
-      std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
-      ASSERT_OK(reader->GetColumnFamilies(&handles));
-      ASSERT_EQ(handles.size(), 2u);
-      std::string value;
-      ASSERT_OK(reader->Get({}, handles[1].get(), "a", &value));
-      EXPECT_EQ(value, std::to_string(i));
-      iterator = reader->NewIterator({}, handles[1].get());
-      expected = value;
-      held.push_back(std::move(handles[1]));
-    }
-    if (i % 50 == 20) {
-      iterator->SeekToFirst();
-      ASSERT_TRUE(iterator->Valid()) << iterator->status().ToString();
-      EXPECT_EQ(iterator->value(), expected);
-      iterator.reset();
-    }
-    ASSERT_OK(writer->DropColumnFamily(made.get()));
-  }
-  for (const auto& handle : held) {
-    std::string value;
-    EXPECT_TRUE(WaitUntil([&] { return reader->Get({}, handle.get(), "a", &value).IsInvalidArgument(); })) << "not purged";
-  }
-}
-
 // What a reader cannot do says why.
 TEST_P(LiveReadersTest, ReasonsAreTold) {
   auto writer = OpenOrFail(options_, path_);
@@ -377,7 +255,7 @@ TEST_P(LiveReadersTest, ReasonsAreTold) {
   ASSERT_NE(reader, nullptr);
   Status status = CreateCheckpoint(reader.get(), directory_.File("checkpoint"));
   EXPECT_TRUE(status.IsNotSupported()) << status.ToString();
-  EXPECT_NE(status.message().find("made by the process that has the database open for writing"), std::string_view::npos)
+  EXPECT_NE(status.message().find("the process that has the database open for writing makes backups"), std::string_view::npos)
       << status.ToString();
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -388,61 +266,6 @@ TEST_P(LiveReadersTest, ReasonsAreTold) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_TRUE(status.IsIOError()) << status.ToString();
   EXPECT_NE(status.message().find("open files"), std::string_view::npos) << status.ToString();
-}
-
-TEST_P(LiveReadersTest, FollowsFamilies) {
-  auto writer = OpenOrFail(options_, path_);
-  ASSERT_NE(writer, nullptr);
-  std::unique_ptr<ColumnFamilyHandle> first;
-  ASSERT_OK(writer->CreateColumnFamily(ColumnFamilyOptions(options_), "first", &first));
-  ASSERT_OK(writer->Put({}, first.get(), "a", "1"));
-  std::unique_ptr<DB> reader;
-  std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
-  const std::vector<ColumnFamilyDescriptor> families{{kDefaultColumnFamilyName, ColumnFamilyOptions(options_)},
-                                                     {"first", ColumnFamilyOptions(options_)}};
-  ASSERT_OK(DB::OpenForReadOnly(options_, path_, families, &handles, &reader));
-  std::string value;
-  ASSERT_OK(reader->Get({}, handles[1].get(), "a", &value));
-  EXPECT_EQ(value, "1");
-  EXPECT_TRUE(reader->Get({}, handles[0].get(), "a", &value).IsNotFound());
-
-  std::unique_ptr<ColumnFamilyHandle> second;
-  ASSERT_OK(writer->CreateColumnFamily(ColumnFamilyOptions(options_), "second", &second));
-  WriteBatch batch;
-  batch.Put(first.get(), "b", "2");
-  batch.Put(second.get(), "c", "3");
-  ASSERT_OK(writer->Write({}, batch));
-  std::vector<std::unique_ptr<ColumnFamilyHandle>> all;
-  ASSERT_OK(reader->GetColumnFamilies(&all));
-  ASSERT_EQ(all.size(), 3u);
-  EXPECT_EQ(all[2]->GetName(), "second");
-  std::vector<std::string> values;
-  const auto statuses = reader->MultiGet({}, {all[1].get(), all[2].get()}, {"b", "c"}, &values);
-  ASSERT_OK(statuses[0]);
-  ASSERT_OK(statuses[1]);
-  EXPECT_EQ(values, (std::vector<std::string>{"2", "3"}));
-  for (int i = 0; i < 3000; ++i) ASSERT_OK(writer->Put({}, second.get(), NumberedKey(i), PatternedValue(i, 100)));
-  for (int i = 0; i < 3000; i += 7) {
-    ASSERT_OK(reader->Get({}, all[2].get(), NumberedKey(i), &value));
-    ASSERT_EQ(value, PatternedValue(i, 100));
-  }
-  const auto iterator = reader->NewIterator({}, all[2].get());
-  ASSERT_OK(writer->DropColumnFamily(second.get()));
-  second.reset();
-  EXPECT_TRUE(WaitUntil([&] { return reader->Get({}, all[2].get(), "c", &value).IsInvalidArgument(); }));
-  // The iterator keeps its view.
-  int count = 0;
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++count;
-  EXPECT_OK(iterator->status());
-  EXPECT_EQ(count, 3001);
-  // A new family with the id or the name of the old one is another one.
-  ASSERT_OK(writer->CreateColumnFamily(ColumnFamilyOptions(options_), "second", &second));
-  ASSERT_OK(writer->Put({}, second.get(), "c", "4"));
-  EXPECT_FALSE(reader->Get({}, all[2].get(), "c", &value).ok());
-  ASSERT_OK(reader->GetColumnFamilies(&all));
-  ASSERT_EQ(all.size(), 3u);
-  ASSERT_OK(reader->Get({}, all[2].get(), "c", &value));
-  EXPECT_EQ(value, "4");
 }
 
 TEST_P(LiveReadersTest, ChangesNothing) {
