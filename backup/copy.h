@@ -66,9 +66,8 @@ class CopiedState {
 // The error for a live reader, and for a database of a class that is not BraidDB's.
 inline Status NoCopyOfForeignDatabase() {
   return Status::NotSupported(
-      "backups and checkpoints are made by the process that has the database open for writing; neither a live reader nor a "
-      "database "
-      "of a class of its own can be copied");
+      "the process that has the database open for writing makes backups and checkpoints; a live reader, or a database of a class "
+      "of its own, cannot be copied");
 }
 
 // Write options for copies: writes become durable when the copy is closed.

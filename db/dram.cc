@@ -96,7 +96,8 @@ void DBImpl::StartSharing() {
   cache_should_be_shared_.store(false, std::memory_order_release);
   uint64_t size = lookup_cache_->bytes();
   if (dram_.is_set() && size > MostLookupCache() / kCacheGrowth) size = LookupCache::UsableBytes(size / kCacheGrowth);
-  if (!lookup_cache_->StartResize(size, live_heap_.load(std::memory_order_acquire))) return;
+  if (!lookup_cache_->StartResize(size, live_heap_.load(std::memory_order_acquire)))
+    return Log("readers in other processes: the lookup cache stays private; there is no shared memory, or the cache has shrunk");
   cache_share_.Force(size);
   cache_is_resized_.store(true, std::memory_order_release);
 }

@@ -1,5 +1,6 @@
 // The construction of iterators: the snapshot, the cursors over all levels, bounds and the prefix.
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "db/db_iterator.h"
