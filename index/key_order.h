@@ -39,6 +39,8 @@ class KeyOrder {
 
   // True if equal keys always have the same bytes.
   bool equal_means_same() const { return mask_ != 0; }
+  // True for ReverseBytewiseComparator.
+  bool is_reverse() const { return flip_ != 0; }
   const Comparator* comparator() const { return comparator_; }
 
  private:

@@ -406,7 +406,6 @@ void MergingCursor::FetchUntil(size_t end) {
 }
 
 void MergingCursor::FetchItems() const {
-  constexpr size_t kItemsOfLine = kCacheLine / sizeof(Item);
   for (size_t i = 0; i < arrays_.size(); ++i) {
     const Source& source = sources_[i];
     for (size_t ahead = 0; ahead < items_ahead_; ahead += kItemsOfLine) {

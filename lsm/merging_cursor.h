@@ -8,6 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "index/alike_steps.h"
+#include "index/bit_tree.h"
 #include "index/cursor.h"
 #include "index/key_order.h"
 #include "log/log_entry.h"
@@ -20,7 +22,7 @@ namespace braiddb {
 //              the level. The cursor merges a batch of items beyond its position into a ring, comparing only 8-byte key prefixes,
 //              and prefetches each merged entry. The entry is then in the cache when the cursor reaches it. The inner loop has no
 //              unpredictable branch, and reads no entry. A seek searches the items with the target's prefix by their entries, in
-//              all arrays side by side: one cache miss per halving for all arrays together. AlikeSteps narrow that search.
+//              all arrays side by side: three cache misses for all arrays together, as AlikeSteps narrow that search.
 // TIES         Neighbours in the ring with equal prefixes, of which at least one does not fit its key (OrderedItem::IsWhole), are
 //              a tie. The merge puts a tie into the order of its sources. The cursor sorts it by the entries when it reaches the
 //              tie's first item (Settle), since the entries are in the cache then. A batch ends only behind a tie. If a tie would
@@ -73,7 +75,8 @@ class MergingCursor final : public EntryCursor {
   // Number of older versions of a key that are skipped one by one before a search skips the rest.
   static constexpr size_t kVersionsBeforeSearch = 16;
   // Prefetch distance in an array, in items. It is larger if there are few arrays, since each array is then read more often.
-  static constexpr size_t kItemsAhead = 2 * kCacheLine / sizeof(Item);
+  static constexpr size_t kItemsOfLine = kCacheLine / sizeof(Item);
+  static constexpr size_t kItemsAhead = 2 * kItemsOfLine;
   static constexpr size_t kMostItemsAhead = 8 * kCacheLine / sizeof(Item);
   // Prefetch distance in a source, in items, of entries that the tree may read.
   static constexpr size_t kReadAhead = 2;
@@ -104,13 +107,23 @@ class MergingCursor final : public EntryCursor {
       if (place < size) behind = items[place].prefix;
     }
   };
+  // Of one array.
   struct Search {
-    size_t group = 0;  // result of FindAbove, then of FindGroup
-    // The first item at or after the target is in [at, end]. Equal: it is found.
+    // What the next step of a search among items with the target's prefix does: halve the range, find the bit tree's candidate,
+    // prefetch its entry, or compare with it.
+    enum class Step : uint8_t { kHalve, kBits, kEntry, kCompare };
+
+    const AlikeSteps::Top* top = nullptr;  // the array has many items with the target's prefix
+    size_t group = 0;                      // result of FindAbove, then of FindGroup: of AlikeSteps if there is a top
+    // The first item at or after the target is in [at, end]. Equal: it is found. All items of [at, end) have the target's prefix.
     size_t at = 0;
     size_t end = 0;
+    Step step = Step::kHalve;
+    size_t candidate = 0;            // position in the range
+    const uint16_t* bits = nullptr;  // of the range
 
     size_t middle() const { return at + (end - at) / 2; }
+    BitTree tree() const { return {bits, static_cast<uint32_t>(end - at)}; }
   };
   // The next item of a source, as compared in the tree. The smaller key wins. If keys are equal and either has kLooks, Precedes
   // decides; if neither has it, the source with the smaller index wins. Only a merge by entries sets kLooks before a source's
@@ -150,7 +163,12 @@ class MergingCursor final : public EntryCursor {
   const LogEntry* At(const Item& item) const { return regions_->Resolve<LogEntry>(item.Entry()); }
   // Positions all arrays at the first item at or after the target.
   void FindAll(const SearchKey& target);
-  // One step of a binary search in each array, among the items that have the target's prefix. Returns true if the search goes on.
+  // Begins a step of the search in an array, in a new range: by a bit tree if there is one, else by halves. Prefetches what the
+  // step reads. False: the search has ended.
+  bool BeginStep(const OrderedArray& array, Search* search) const;
+  // One step of the search in an array, among the items with the target's prefix. False: the search has ended.
+  bool NarrowIn(const OrderedArray& array, const SearchKey& target, Search* search) const;
+  // The same in each array.
   bool NarrowAlike(const SearchKey& target);
   // Prefetches the key of the item that is `ahead` items behind the source's next one, unless the key fits its prefix.
   void FetchKey(const Source& source, size_t ahead) const;

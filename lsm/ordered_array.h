@@ -25,7 +25,7 @@ struct OrderedArray {
 
   // True if many neighbours, or all items, have one prefix.
   bool IsAlike() const { return size > 1 && (!alike->empty() || items[0].prefix == items[size - 1].prefix); }
-  // A search in three steps, for callers that search several arrays side by side: FindAbove, FindGroup, FindPrefix. Each step
+  // A search in three steps, for callers that search several arrays side by side: FindAbove, FindGroup, FindAlike. Each step
   // prefetches the lines that the next step reads, and takes the result of the step before.
   size_t FindAbove(uint64_t prefix) const { return steps->FindAbove(prefix); }
   size_t FindGroup(size_t above, uint64_t prefix) const {
@@ -37,7 +37,15 @@ struct OrderedArray {
   size_t FindPrefix(size_t group, uint64_t prefix) const {
     return group + PrefixSteps::CountLessOf(size, group, prefix, [this](size_t i) { return items[i].prefix; });
   }
-  // End of the items that have the prefix, for a search among them by entries. `at`: the result of FindPrefix for `group`.
+  // The last step, if no AlikeSteps::Top has the prefix: the first item at or after the target is in [*at, *end], and the items
+  // of [*at, *end) have the target's prefix.
+  void FindAlike(size_t group, uint64_t prefix, size_t* at, size_t* end) const {
+    *at = FindPrefix(group, prefix);
+    *end = FindAlikeEnd(group, *at, prefix);
+  }
+
+ private:
+  // End of the items that have the prefix. `at`: the result of FindPrefix for `group`.
   size_t FindAlikeEnd(size_t group, size_t at, uint64_t prefix) const {
     const size_t end = std::min(group + PrefixSteps::kFanout, size);
     while (at != end && items[at].prefix == prefix) ++at;

@@ -9,7 +9,7 @@ LeafOrder* LeafOrder::Allocate(uint32_t covered, uint32_t live, bool has_bits, b
   void* const memory = ::operator new(Bytes(live), std::nothrow);
   if (memory == nullptr) return nullptr;
   auto* const order = new (memory) LeafOrder(covered, live, has_bits, is_declined);
-  memset(order->slots() + live, 0, RankView::kReadBehind);  // searches load these bytes
+  memset(order->slots() + live, 0, BitTree::kReadBehind);  // searches load these bytes
   return order;
 }
 

@@ -1,12 +1,10 @@
 // LeafOrder: the entry order of the live elements of one leaf, in DRAM, for leaves whose key words do not decide.
 //
-// WHAT IS COMPARED  Keys of one leaf often begin alike for more than eight bytes. Neighbors in key order then differ in one bit
-//                   position. These positions in key order are a bit tree (Ferguson, CACM '92), the in-order form of a
-//                   PATRICIA tree. A search tests only bits of the target. It reads the key of one element and corrects
-//                   its rank by the first bit in which the target differs from that key.
+// WHAT IS COMPARED  Keys of one leaf often begin alike for more than eight bytes. The bit positions in which neighbors differ are
+//                   a bit tree (index/bit_tree.h), whose search reads the key of one element.
 // FALLBACK          Elements of one key (its versions) differ in no bit; their sequence numbers are compared. With a comparator
-//                   of the user's, or if neighbors differ only behind kMostBytes bytes, there are no positions: a search is a
-//                   binary search that reads log2 n keys. A leaf without a current order is searched as VisitLeaf does.
+//                   of the user's, or if neighbors differ only behind BitTree::kMostBytes bytes, there are no positions: a search
+//                   is a binary search that reads log2 n keys. A leaf without a current order is searched as VisitLeaf does.
 // COST              A search: the lines of the order (3 n bytes of DRAM, prefetched at once), the header of the leaf in parallel,
 //                   then one line of elements, then one entry. A scan reads no keys. DRAM: 3 bytes an element, and 32 bytes
 //                   a leaf with its pointer, only for leaves in which one pair of neighbors in kTies has equal key words.
@@ -15,8 +13,6 @@
 //                   old one, makes a new one. Both publish by compare-and-swap, and retire the replaced one through epochs.
 // LIFETIME          As long as the leaf: it is dropped before the leaf's block is free again. Nothing of it is on media.
 #pragma once
-
-#include <emmintrin.h>
 
 #include <algorithm>
 #include <atomic>
@@ -27,6 +23,7 @@
 #include <span>
 #include <vector>
 
+#include "index/bit_tree.h"
 #include "index/key_order.h"
 #include "nvtree/leaf.h"
 #include "nvtree/separator.h"
@@ -36,47 +33,10 @@
 
 namespace braiddb {
 
-// Positions of bits in keys: 16 per byte. Position 16 i is 1 if the key has a byte i; positions 16 i + 1 … 16 i + 8 are the bits
-// of byte i, the highest first. No key is then a prefix of another, and keys are in the order of their bits.
-struct KeyBits {
-  static constexpr uint32_t kPerByte = 16;
-  static constexpr uint32_t kSame = UINT32_MAX;  // the keys are equal
-
-  static bool At(Slice key, uint32_t position) {
-    const uint32_t byte = position / kPerByte, bit = position % kPerByte;
-    if (byte >= key.size()) return false;
-    return bit == 0 || (static_cast<uint8_t>(key[byte]) >> (8 - bit) & 1) != 0;
-  }
-  // The first position in which the keys differ. The first `same` bytes of both keys are known to be equal.
-  static uint32_t FirstDifference(Slice a, Slice b, size_t same = 0) {
-    const size_t both = std::min(a.size(), b.size());
-    size_t at = same;
-    for (uint64_t x, y; at + sizeof(x) <= both; at += sizeof(x)) {
-      memcpy(&x, a.data() + at, sizeof(x));
-      memcpy(&y, b.data() + at, sizeof(y));
-      if (x == y) continue;
-      const uint64_t differ = __builtin_bswap64(x ^ y);
-      const auto bit = static_cast<uint32_t>(std::countl_zero(differ));
-      return static_cast<uint32_t>(at + bit / 8) * kPerByte + 1 + bit % 8;
-    }
-    for (; at < both; ++at) {
-      const auto differ = static_cast<uint8_t>(a[at] ^ b[at]);
-      if (differ != 0) return static_cast<uint32_t>(at) * kPerByte + 1 + static_cast<uint32_t>(std::countl_zero(differ));
-    }
-    return a.size() == b.size() ? kSame : static_cast<uint32_t>(both) * kPerByte;
-  }
-};
-
 // The ranks of a leaf's live elements, and the searches among them. `slot[i]`: index in the leaf of the element of rank i.
-// `differ[i]`: KeyBits::FirstDifference of the keys of ranks i - 1 and i; of no meaning for i = 0, or without `has_bits`.
+// `differ[i]`: as BitTree has it, of the keys of ranks i - 1 and i; of no meaning for i = 0, or without `has_bits`.
 struct RankView {
-  static constexpr uint16_t kSame = UINT16_MAX;  // versions of one key
-  // Neighbors that differ behind this number of bytes have no position.
-  static constexpr uint32_t kMostBytes = kSame / KeyBits::kPerByte;
-
-  // EndOfRun compares this number of ranks at once.
-  static constexpr uint32_t kPerStep = sizeof(__m128i) / sizeof(uint16_t);
-  static constexpr uint32_t kReadBehind = sizeof(__m128i);
+  static constexpr uint16_t kSame = BitTree::kSame;  // versions of one key
 
   const uint16_t* differ;
   const uint8_t* slot;
@@ -87,79 +47,26 @@ struct RankView {
   // an element. *has_key: false if no element has the target's key; otherwise true or, without bits, unknown.
   // COST  One call of key_at, plus log2 of the number of versions of the target's key; without bits log2 of `live`.
   template <class KeyAt>
-  uint32_t FirstNotBefore(const KeyOrder& order, const SearchKey& target, const KeyAt& key_at, bool* has_key) const;
-
- private:
-  // The rank of an element whose key shares at least as many leading bits with the target as any other's.
-  uint32_t Candidate(Slice target, bool is_reverse) const;
-  // The first rank from `rank` on, or the last one down from it, that differs from its predecessor at or before `position`;
-  // `live` or 0 if there is none. REQUIRES: kReadBehind bytes behind `differ` can be read.
-  uint32_t EndOfRun(uint32_t rank, uint32_t position) const {
-    const __m128i limit = _mm_set1_epi16(static_cast<int16_t>(position));
-    for (; rank < live; rank += kPerStep) {
-      const __m128i some = _mm_loadu_si128(reinterpret_cast<const __m128i*>(differ + rank));
-      const __m128i is_not_above = _mm_cmpeq_epi16(_mm_subs_epu16(some, limit), _mm_setzero_si128());
-      const auto mask = static_cast<uint32_t>(_mm_movemask_epi8(is_not_above));
-      if (mask != 0) return std::min(rank + static_cast<uint32_t>(std::countr_zero(mask)) / 2, live);
+  uint32_t FirstNotBefore(const KeyOrder& order, const SearchKey& target, const KeyAt& key_at, bool* has_key) const {
+    *has_key = live != 0;
+    if (has_bits && live != 0) {
+      const BitTree tree(differ, live);
+      return tree.FirstNotBefore(order, target, tree.Candidate(target.key, order.is_reverse()), key_at, has_key);
     }
-    return live;
-  }
-  uint32_t BeginOfRun(uint32_t rank, uint32_t position) const {
-    while (rank > 0 && differ[rank] > position) --rank;
-    return rank;
+    uint32_t begin = 0;
+    for (uint32_t end = live; begin != end;) {
+      const uint32_t middle = begin + (end - begin) / 2;
+      const SearchKey key = key_at(middle);
+      const int by_key = order.Compare(key.key, target.key);
+      if (by_key != 0 ? by_key < 0 : key.sequence > target.sequence) {
+        begin = middle + 1;
+      } else {
+        end = middle;
+      }
+    }
+    return begin;
   }
 };
-
-// Visits the positions on the path of a PATRICIA tree, from its leaves up. A 1 bit moves the candidate behind the position; a 0
-// bit skips the ranks that differ only behind it.
-inline uint32_t RankView::Candidate(Slice target, bool is_reverse) const {
-  uint32_t candidate = 0;
-  for (uint32_t i = 1; i < live;) {
-    const uint16_t position = differ[i];
-    if (position != kSame && KeyBits::At(target, position) != is_reverse) {
-      candidate = i++;
-    } else {
-      i = EndOfRun(i + 1, position);
-    }
-  }
-  return candidate;
-}
-
-// WHY IT IS RIGHT  All keys that share with the target the bits before the first difference to the candidate's key form a run of
-//                  ranks around the candidate, whose inner differences lie behind that position. The target is before or behind
-//                  the entire run, as its bit there says.
-template <class KeyAt>
-uint32_t RankView::FirstNotBefore(const KeyOrder& order, const SearchKey& target, const KeyAt& key_at, bool* has_key) const {
-  *has_key = live != 0;
-  uint32_t begin = 0, end = live;
-  if (has_bits && live != 0) {
-    constexpr uint32_t kMostPosition = kSame - 1;
-    const bool is_reverse = IsReverse(order);
-    const uint32_t candidate = Candidate(target.key, is_reverse);
-    const SearchKey key = key_at(candidate);
-    const uint32_t position = KeyBits::FirstDifference(target.key, key.key);
-    if (position != KeyBits::kSame) {
-      *has_key = false;
-      const bool is_behind = KeyBits::At(target.key, position) != is_reverse;
-      const uint32_t limit = std::min(position, kMostPosition);
-      return is_behind ? EndOfRun(candidate + 1, limit) : BeginOfRun(candidate, limit);
-    }
-    begin = BeginOfRun(candidate, kMostPosition);
-    end = EndOfRun(candidate + 1, kMostPosition);
-    if (end - begin == 1) return key.sequence > target.sequence ? end : begin;
-  }
-  while (begin != end) {
-    const uint32_t middle = begin + (end - begin) / 2;
-    const SearchKey key = key_at(middle);
-    const int by_key = has_bits ? 0 : order.Compare(key.key, target.key);
-    if (by_key != 0 ? by_key < 0 : key.sequence > target.sequence) {
-      begin = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  return begin;
-}
 
 // Ranks while they are computed or changed.
 struct LeafRanks {
@@ -167,16 +74,12 @@ struct LeafRanks {
 
   uint32_t live = 0;
   bool has_bits = false;
-  uint16_t differ[kMost + RankView::kPerStep] = {};
+  uint16_t differ[kMost + BitTree::kPerStep] = {};
   uint8_t slot[kMost];
 
   RankView view() const { return {differ, slot, live, has_bits}; }
   // Stores differ[rank] of two neighbors. If the position is too large, has_bits becomes false.
-  void SetDifference(uint32_t rank, Slice before, Slice key) {
-    const uint32_t position = KeyBits::FirstDifference(before, key);
-    if (position != KeyBits::kSame && position >= RankView::kSame) has_bits = false;
-    differ[rank] = static_cast<uint16_t>(std::min<uint32_t>(position, RankView::kSame));
-  }
+  void SetDifference(uint32_t rank, Slice before, Slice key) { has_bits &= BitTree::Differ(before, key, &differ[rank]); }
   // The two neighbors of a removed element differ where the first of the two differences was.
   void Remove(uint32_t rank) {
     if (rank + 1 < live) differ[rank + 1] = std::min(differ[rank], differ[rank + 1]);
@@ -218,7 +121,7 @@ class LeafOrder {
   static constexpr uint32_t kMostPrefetched = 170;
 
   static constexpr size_t Bytes(uint32_t live) {
-    return sizeof(LeafOrder) + live * (sizeof(uint16_t) + sizeof(uint8_t)) + RankView::kReadBehind;
+    return sizeof(LeafOrder) + live * (sizeof(uint16_t) + sizeof(uint8_t)) + BitTree::kReadBehind;
   }
   static LeafOrder* Allocate(uint32_t covered, uint32_t live, bool has_bits, bool is_declined) noexcept;
   LeafOrder(uint32_t covered, uint32_t live, bool has_bits, bool is_declined)

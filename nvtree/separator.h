@@ -29,9 +29,6 @@ struct Separator {
   const SeparatorRest* rest = nullptr;
 };
 
-// True if the order is that of ReverseBytewiseComparator.
-inline bool IsReverse(const KeyOrder& order) { return order.Prefix(Slice()) != 0; }
-
 // ---- Words behind a common prefix
 //
 // In a group of positions whose keys all begin with the same `skip` bytes, the next eight bytes decide instead of the first
@@ -105,7 +102,7 @@ int CompareCommon(const KeyOrder& order, const Target& target, const Separator& 
     key = target.key;
   }
   const int by_bytes = key.substr(0, bytes).compare(sample.rest->key().substr(0, bytes));
-  return IsReverse(order) ? -by_bytes : by_bytes;
+  return order.is_reverse() ? -by_bytes : by_bytes;
 }
 
 }  // namespace braiddb

@@ -37,6 +37,7 @@ class IndexNode {
   uint64_t word() const { return word_; }
   const LogEntry* entry() const { return EntryOf(word_); }
   uint32_t height() const { return HeightOf(word_); }
+  bool is_whole() const { return (word_ & kWhole) != 0; }
   // As entry() and height(), of a bare word, as IndexTree stores it.
   static const LogEntry* EntryOf(uint64_t word) { return reinterpret_cast<const LogEntry*>(word & kAddress); }
   // Returns the bits of an OrderedItem's word, without its address.

@@ -1,5 +1,6 @@
 #include "skiplist/index_tree.h"
 
+#include <span>
 #include <utility>
 
 namespace braiddb {
@@ -107,13 +108,23 @@ void IndexTree::FetchBackward(uint64_t place, uint64_t count) const {
 
 // ---- Building
 
-IndexTree::Builder::Builder(std::shared_ptr<PieceHeap> heap) : pending_(2 * kPieceNodes) { tree_.heap_ = std::move(heap); }
+IndexTree::Builder::Builder(std::shared_ptr<PieceHeap> heap, bool makes_bits)
+    : makes_bits_(makes_bits), pending_(2 * kPieceNodes), pending_bits_(2 * kPieceNodes) {
+  tree_.heap_ = std::move(heap);
+}
+
+// Keys that fit in their prefixes are equal.
+uint16_t IndexTree::Builder::BitOf(const IndexNode& before, const IndexNode& node) {
+  if (before.is_whole() && node.is_whole()) return BitTree::kSame;
+  uint16_t bit = 0;
+  return BitTree::Differ(before.entry()->key(), node.entry()->key(), &bit) ? bit : static_cast<uint16_t>(kTooFar);
+}
 
 // Reserves whole pieces and the rest, so that the vectors and the heap grow once.
-void IndexTree::Builder::Expect(uint64_t nodes) {
+void IndexTree::Builder::Expect(uint64_t nodes, bool has_bits) {
   const uint64_t pieces = nodes / kPieceNodes;
   const uint64_t rest = nodes % kPieceNodes;
-  tree_.heap_->Expect(pieces * PieceBytes(kPieceNodes) + (rest == 0 ? 0 : PieceBytes(rest)));
+  tree_.heap_->Expect(pieces * PieceBytes(kPieceNodes, has_bits) + (rest == 0 ? 0 : PieceBytes(rest, has_bits)));
   tree_.pieces_.reserve(pieces + 1);
   lasts_.reserve(pieces + 1);
 }
@@ -134,15 +145,20 @@ void IndexTree::Builder::EmitEvenly() {
 }
 
 // STEPS  1 allocate the piece  2 write the blocks, filled up with missing nodes  3 write the groups, downward from the root  4
-//        write the root  5 move the other pending nodes to the front. After a failed allocation nodes are dropped, and ok() is
+//        write the root, and the bit positions  5 move the other pending nodes to the front. The first node's bit position is of
+//        no use, as the node before is in another piece. After a failed allocation nodes are dropped, and ok() is
 //        false.
 void IndexTree::Builder::Emit(uint64_t nodes) {
-  static_assert(PieceBytes(kPieceNodes) <= PieceHeap::kMaxPieceBytes);
+  static_assert(PieceBytes(kPieceNodes, true) <= PieceHeap::kMaxPieceBytes);
   const auto blocks = BlocksOf(nodes);
   const auto groups = GroupsOf(blocks);
   lasts_.push_back(pending_[nodes - 1].prefix());
   tree_.pieces_.push_back({});
-  const PieceHeap::Piece piece = tree_.heap_->Allocate(PieceBytes(nodes));
+  const std::span<uint16_t> bits(pending_bits_.data(), nodes);
+  bits[0] = 0;
+  const bool has_bits =
+      std::ranges::any_of(bits, [](uint16_t bit) { return bit != 0; }) && std::ranges::count(bits, kTooFar) == 0;
+  const PieceHeap::Piece piece = tree_.heap_->Allocate(PieceBytes(nodes, has_bits));
   if (piece.memory == nullptr) {
     tree_.pieces_.pop_back();
     lasts_.pop_back();
@@ -161,11 +177,18 @@ void IndexTree::Builder::Emit(uint64_t nodes) {
           i < blocks ? written[i].prefix[kBlockNodes - 1] : UINT64_MAX;
     for (uint64_t i = 0; i < kPieceGroups; ++i)
       root->last[i] = i < groups ? groups_end[-1 - static_cast<int64_t>(i)].last[kFanout - 1] : UINT64_MAX;
-    tree_.pieces_.back() = {written, static_cast<uint32_t>(nodes), piece.id};
+    if (has_bits) {
+      auto* const behind = reinterpret_cast<uint16_t*>(written + blocks);
+      std::fill_n(std::copy(bits.begin(), bits.end(), behind), BitTree::kPerStep, uint16_t{0});
+    }
+    tree_.pieces_.back() = {written, static_cast<uint16_t>(nodes), has_bits, piece.id};
     written_ += nodes;
   }
-  std::copy(pending_.begin() + static_cast<std::ptrdiff_t>(nodes), pending_.begin() + static_cast<std::ptrdiff_t>(count_),
-            pending_.begin());
+  const auto to_front = [&](auto* of) {
+    std::copy(of->begin() + static_cast<std::ptrdiff_t>(nodes), of->begin() + static_cast<std::ptrdiff_t>(count_), of->begin());
+  };
+  to_front(&pending_);
+  to_front(&pending_bits_);
   count_ -= nodes;
 }
 
@@ -194,7 +217,7 @@ IndexTree IndexTree::Builder::Finish() {
   if (!ok_ || tree_.pieces_.empty() || !BuildTop()) return {};
   for (const PieceRef& piece : tree_.pieces_) {
     tree_.nodes_ += piece.nodes;
-    tree_.bytes_ += PieceBytes(piece.nodes) + sizeof(PieceRef);
+    tree_.bytes_ += PieceBytes(piece.nodes, piece.has_bits) + sizeof(PieceRef);
   }
   tree_.end_ = (tree_.pieces_.size() - 1) * kPieceNodes + tree_.pieces_.back().nodes;
   return std::move(tree_);

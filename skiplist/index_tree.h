@@ -7,6 +7,9 @@
 //
 //              top levels ──► PieceRef[i] ──► │ groups, last one first … first │ root │ block 0 │ block 1 │ …
 //
+// ALIKE      Neighbors with equal prefixes are compared by their keys. A piece with such neighbors ends with an array: for each
+//            node, the bit position in which its key differs from the one before (index/bit_tree.h). So a search among them reads
+//            one key.
 // VERSIONS   A piece never changes. A merge makes a new tree: it writes the pieces with changed nodes, and perhaps the piece
 //            behind one that would get small, and shares the other pieces. PieceHeap counts references; the last tree that has
 //            a piece frees it. Each version has a top of its own, 26 bytes for each piece.
@@ -16,7 +19,7 @@
 // COST       A search touches two cache lines on each level of the top, which stay in the CPU's caches; a PieceRef; one line of
 //            the root; two lines of a group; one line of a block, and one more for the word. A list of 2,000,000 nodes has 6
 //            lines of the top, then 1 + 1 + 2 + 2. A node takes 17.1 bytes if pieces are full, and at most 18.4 bytes, since
-//            every piece except the last has at least kMinNodes nodes.
+//            every piece except the last has at least kMinNodes nodes. In a piece with bit positions it takes two bytes more.
 // LIFETIME   The heap lives as long as a tree that has pieces in it.
 // Thread safety: immutable after construction. Trees that share pieces may be used and destroyed by different threads.
 #pragma once
@@ -26,6 +29,7 @@
 #include <memory>
 #include <vector>
 
+#include "index/bit_tree.h"
 #include "index/count_less.h"
 #include "skiplist/index_node.h"
 #include "util/huge_array.h"
@@ -53,8 +57,11 @@ class IndexTree {
   ~IndexTree();
 
   // Returns the number of nodes that fit into `bytes` bytes if pieces are full, as in a tree that was built without another
-  // one.
-  static uint64_t MaxNodes(uint64_t bytes) { return bytes <= kTopBytes ? 0 : (bytes - kTopBytes) / kBlockBytes * kBlockNodes; }
+  // one; with bit positions in all pieces if `has_bits`.
+  static uint64_t MaxNodes(uint64_t bytes, bool has_bits = false) {
+    const uint64_t block_bytes = kBlockBytes + (has_bits ? kBlockNodes * sizeof(uint16_t) + 1 : 0);
+    return bytes <= kTopBytes ? 0 : (bytes - kTopBytes) / block_bytes * kBlockNodes;
+  }
 
   // The number of nodes, of pieces, and of bytes, including pieces that are shared with other trees.
   uint64_t nodes() const { return nodes_; }
@@ -86,6 +93,17 @@ class IndexTree {
   uint64_t PrefixAt(uint64_t place) const { return BlockAt(place).prefix[place % kBlockNodes]; }
   uint64_t WordAt(uint64_t place) const { return BlockAt(place).word[place % kBlockNodes]; }
   const LogEntry* EntryAt(uint64_t place) const { return IndexNode::EntryOf(WordAt(place)); }
+  // The place behind the last node of the node's piece.
+  uint64_t EndOfPiece(uint64_t place) const {
+    const uint64_t piece = PieceOf(place);
+    return piece * kPieceNodes + pieces_[piece].nodes;
+  }
+  // The bit positions of the nodes from `place` to the end of its piece, as BitTree reads them; null if the piece has none.
+  // Positions are defined for neighbors with equal prefixes only.
+  const uint16_t* BitsAt(uint64_t place) const {
+    const PieceRef& piece = pieces_[PieceOf(place)];
+    return piece.has_bits ? piece.bits() + place % kPieceNodes : nullptr;
+  }
 
   // ---- Searches
 
@@ -117,23 +135,28 @@ class IndexTree {
   struct alignas(64) Root {
     uint64_t last[kPieceGroups];
   };
+  // Return the number of blocks of so many nodes, and of groups of so many blocks.
+  static constexpr uint64_t BlocksOf(uint64_t nodes) { return (nodes + kBlockNodes - 1) / kBlockNodes; }
+  static constexpr uint64_t GroupsOf(uint64_t blocks) { return (blocks + kFanout - 1) / kFanout; }
   // A piece of a tree. In memory the root lies before the first block, and the groups lie before the root, in descending order.
+  // Bit positions lie behind the last block.
   struct PieceRef {
     const Block* blocks;
-    uint32_t nodes;
+    uint16_t nodes;
+    bool has_bits;
     uint32_t id;  // PieceHeap's id of the piece
 
     const Root& root() const { return reinterpret_cast<const Root*>(blocks)[-1]; }
     const Group& group(uint64_t i) const {
       return reinterpret_cast<const Group*>(reinterpret_cast<const char*>(blocks) - sizeof(Root))[-1 - static_cast<int64_t>(i)];
     }
+    const uint16_t* bits() const { return reinterpret_cast<const uint16_t*>(blocks + BlocksOf(nodes)); }
   };
-  static_assert(sizeof(PieceRef) == 16);
-  // Return the number of blocks of so many nodes, of groups of so many blocks, and the bytes of a piece of so many nodes.
-  static constexpr uint64_t BlocksOf(uint64_t nodes) { return (nodes + kBlockNodes - 1) / kBlockNodes; }
-  static constexpr uint64_t GroupsOf(uint64_t blocks) { return (blocks + kFanout - 1) / kFanout; }
-  static constexpr uint64_t PieceBytes(uint64_t nodes) {
-    return GroupsOf(BlocksOf(nodes)) * sizeof(Group) + sizeof(Root) + BlocksOf(nodes) * sizeof(Block);
+  static_assert(sizeof(PieceRef) == 16 && kPieceNodes <= UINT16_MAX);
+  // Returns the bytes of a piece of so many nodes.
+  static constexpr uint64_t PieceBytes(uint64_t nodes, bool has_bits) {
+    return GroupsOf(BlocksOf(nodes)) * sizeof(Group) + sizeof(Root) + BlocksOf(nodes) * sizeof(Block) +
+           (has_bits ? (nodes + BitTree::kPerStep) * sizeof(uint16_t) : 0);
   }
   // Bytes of a block in a full piece, with its share of the group, the root and the top.
   static constexpr uint64_t kBlockBytes =
@@ -156,16 +179,25 @@ class IndexTree {
 //      time.
 class IndexTree::Builder {
  public:
-  // New pieces are allocated in `heap`.
-  explicit Builder(std::shared_ptr<PieceHeap> heap);
+  // New pieces are allocated in `heap`. `makes_bits`: they get bit positions where prefixes are equal. The keys must then be in
+  // the order of their bytes, or in the reverse.
+  Builder(std::shared_ptr<PieceHeap> heap, bool makes_bits);
 
-  // Reserves memory for `nodes` nodes, without shared pieces. 0: the number is unknown.
-  void Expect(uint64_t nodes);
-  // Appends a node.
-  void Add(const IndexNode& node) {
+  // Reserves memory for `nodes` nodes, without shared pieces. 0: the number is unknown. `has_bits`: many have bit positions.
+  void Expect(uint64_t nodes, bool has_bits = false);
+  // Appends a node. `bit`: BitTree::Differ of the key of the node before and of this one, or kTooFar; kUnknown: Add reads the
+  // keys if they are needed. It is of no meaning if the prefixes differ.
+  static constexpr uint32_t kUnknown = UINT32_MAX;
+  static constexpr uint32_t kTooFar = BitTree::kMostPosition;  // they differ too far behind; no bit has this position
+  void Add(const IndexNode& node, uint32_t bit = kUnknown) {
+    pending_bits_[count_] = 0;
+    if (makes_bits_ && count_ > 0 && pending_[count_ - 1].prefix() == node.prefix())
+      pending_bits_[count_] = bit != kUnknown ? static_cast<uint16_t>(bit) : BitOf(pending_[count_ - 1], node);
     pending_[count_++] = node;
     if (count_ == pending_.size()) Emit(kPieceNodes);
   }
+  // The `bit` of two neighbors with equal prefixes.
+  static uint16_t BitOf(const IndexNode& before, const IndexNode& node);
   // Appends the pieces [begin, end) of a tree in the same heap. Pending nodes become pieces of their own first.
   void Share(const IndexTree& tree, uint64_t begin, uint64_t end);
   // Returns true if there are pending nodes, but too few for a piece. Then the caller should add the next piece's nodes one by
@@ -187,9 +219,11 @@ class IndexTree::Builder {
   bool BuildTop();
 
   IndexTree tree_;
-  std::vector<uint64_t> lasts_;     // the last prefix of each piece
-  std::vector<IndexNode> pending_;  // nodes that are in no piece yet; room for two pieces
-  uint64_t count_ = 0;              // number of pending nodes
+  std::vector<uint64_t> lasts_;  // the last prefix of each piece
+  const bool makes_bits_;
+  std::vector<IndexNode> pending_;      // nodes that are in no piece yet; room for two pieces
+  std::vector<uint16_t> pending_bits_;  // of each, BitTree::Differ with the one before; 0 if their prefixes differ
+  uint64_t count_ = 0;                  // number of pending nodes
   uint64_t written_ = 0;
   bool ok_ = true;
 };

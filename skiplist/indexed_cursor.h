@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "index/cursor.h"
 #include "skiplist/tall_index.h"
@@ -11,10 +12,10 @@ namespace braiddb {
 
 // HOW   The cursor moves along the index, and does not follow the list. So it knows the prefix and the address of its entry
 //     without reading the entry, and it prefetches entries that lie ahead.
-// SEEK  In up to three calls of FetchForSeek: group, block, place. Each call reads the lines that the call before has
-//     prefetched, so a merging cursor interleaves the seeks of several levels. Seek then compares keys among equal prefixes, if
-// there are any. STEPS at_ is the node of the cursor, fetched_ the end of the prefetched nodes, ahead_ their distance. While
-// the distance grows,
+// SEEK  In up to five calls of FetchForSeek: group, block, and place or, among nodes with the target's prefix, range, candidate,
+//     place. Each call reads the lines that the call before has prefetched, so a merging cursor interleaves the seeks of several
+//     levels.
+// STEPS at_ is the node of the cursor, fetched_ the end of the prefetched nodes, ahead_ their distance. While the distance grows,
 //     FetchMoreForward and FetchMoreBackward count; when it is kMost (Steady), a step prefetches exactly one entry without
 //     counting.
 // WHY A STALE INDEX IS SAFE  An index belongs to one read view, and has every node that the list had when the view was
@@ -51,8 +52,27 @@ class IndexedCursor final : public EntryCursor {
         return true;
       case Found::kBlock:
         sought_ = nodes_.FirstInBlock(sought_, target.prefix);
-        found_ = Found::kPlace;
+        if (sought_ < nodes_.End() && nodes_.PrefixAt(sought_) == target.prefix) {
+          among_ = index_->BeginAmong(reader_, sought_, target);
+          sought_ = IndexTree::Iterator::kBeforeFirst;
+          if (among_.high - among_.low > 1) {
+            found_ = Found::kRange;
+            return true;
+          }
+          GoTo(among_.low);  // the place, or the one before it
+          found_ = Found::kCandidate;
+          return true;
+        }
         FetchFirst();
+        found_ = Found::kPlace;
+        return false;
+      case Found::kRange:
+        index_->ChooseAmong(reader_, target, &among_);
+        found_ = Found::kCandidate;
+        return true;
+      case Found::kCandidate:
+        GoTo(index_->EndAmong(reader_, target, among_));
+        found_ = Found::kPlace;
         return false;
       case Found::kPlace:
         return false;
@@ -101,9 +121,11 @@ class IndexedCursor final : public EntryCursor {
   static constexpr uint64_t kStepsForOne = 8;
   static constexpr uint64_t kMost = 24;
 
-  // The meaning of sought_: the group, the block or the place in the index of the first node whose prefix is not less than that
-  // of the next seek's target.
-  enum class Found : uint8_t { kNothing, kGroup, kBlock, kPlace };
+  // How far the search for the next seek's target is. sought_ is the group, then the block of the first node whose prefix is not
+  // less than the target's. If that node has the target's prefix, the search goes on in a range of such nodes (among_), and with
+  // a candidate; sought_ is then the place that is prefetched, or kBeforeFirst. Last, it is the place of the first node that is
+  // not before the target.
+  enum class Found : uint8_t { kNothing, kGroup, kBlock, kRange, kCandidate, kPlace };
 
   // The direction in which the prefetch distance is kMost; kNo while the distance grows.
   enum class Steady : uint8_t { kNo, kForward, kBackward };
@@ -113,9 +135,12 @@ class IndexedCursor final : public EntryCursor {
     if (found_ == Found::kNothing) return index_->Find(reader_, target);
     while (FetchForSeek(target)) {
     }
-    return index_->FindFrom(reader_, sought_, target);
+    return sought_;
   }
   uint64_t Before(uint64_t place) const { return place == 0 ? IndexTree::Iterator::kBeforeFirst : nodes_.Prev(place); }
+  void GoTo(uint64_t place) {
+    if (std::exchange(sought_, place) != place) FetchFirst();
+  }
   // Prefetches the entry before the place that was found, and kFirst entries from there on.
   void FetchFirst() {
     if (sought_ > 0) Fetch(nodes_.EntryAt(nodes_.Prev(sought_)));
@@ -125,7 +150,6 @@ class IndexedCursor final : public EntryCursor {
   // Ends a seek at `place`: the prefetched entries are kept if the place is the one around which they lie.
   void Begin(uint64_t place) {
     at_.Set(place);
-    // Among equal prefixes the place may be far from the prefetched entries.
     if (found_ != Found::kPlace || place != sought_) {
       fetched_ = at_;
       ahead_ = 0;
@@ -232,6 +256,7 @@ class IndexedCursor final : public EntryCursor {
   Steady steady_ = Steady::kNo;
   Found found_ = Found::kNothing;
   uint64_t sought_ = 0;
+  TallIndex::Among among_;
 };
 
 }  // namespace braiddb

@@ -18,6 +18,8 @@ constexpr uint32_t kShareLayers = 4;
 constexpr uint64_t kSparse = 8;
 // Rounds of the walks between two checks of the stop flag, less than a millisecond.
 constexpr uint64_t kStepsPerStop = 1 << 8;
+// Nodes of a range that are prefetched before a search by bits.
+constexpr uint64_t kMostFound = 2 * AlikeSteps::kSampled;
 
 }  // namespace
 
@@ -80,10 +82,12 @@ TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32
   uint64_t left = taken;
   Tree tree;
   try {
-    IndexTree::Builder builder(std::make_shared<PieceHeap>());
-    builder.Expect(taken);
-    for (const std::vector<IndexNode>& share : shares) {
-      for (size_t i = 0; i < share.size() && left > 0; ++i, --left) builder.Add(share[i]);
+    const bool makes_bits = MakesBits(taken);
+    IndexTree::Builder builder(std::make_shared<PieceHeap>(), makes_bits);
+    builder.Expect(taken, makes_bits && std::ranges::any_of(shares, &Share::has_bits));
+    for (const Share& share : shares) {
+      for (size_t i = 0; i < share.nodes.size() && left > 0; ++i, --left)
+        builder.Add(share.nodes[i], i == 0 ? IndexTree::Builder::kUnknown : share.bits[i]);
     }
     tree = Finish(&builder, layer);
     BuildAlike(&tree, stop);
@@ -114,7 +118,7 @@ void TallIndex::BuildAlike(Tree* tree, Stop stop) const try {
   const auto at = [&nodes](size_t place) { return nodes.EntryAt(nodes.Normalize(place)); };
   tree->alike.Build({nodes.End(), [&nodes](size_t place) { return nodes.PrefixAt(nodes.Normalize(place)); },
                      [at](size_t place) { return at(place)->key(); }, [at](size_t place) { FetchEntry(at(place)); },
-                     [stop] { return IsStopped(stop); }},
+                     [stop] { return IsStopped(stop); }, true},
                     list_.order());
   if (nodes.bytes() + tree->alike.bytes() > max_tree_bytes_) tree->alike = {};
 } catch (const std::bad_alloc&) {
@@ -137,6 +141,7 @@ uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t l
   }
   shares.push_back(nullptr);
 
+  const bool has_bits = list.order().equal_means_same();
   found->clear();
   found->resize(shares.size() - 1);
   uint64_t total = 0;
@@ -149,16 +154,20 @@ uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t l
       walking = false;
       if (++steps % kStepsPerStop == 0 && IsStopped(stop)) return 0;
       for (size_t i = 0; i < count; ++i) {
-        std::vector<IndexNode>& share = (*found)[first + i];
-        if (at[i] == nullptr || (at[i] == shares[first + i + 1]) || share.size() > enough) continue;
+        Share& share = (*found)[first + i];
+        if (at[i] == nullptr || (at[i] == shares[first + i + 1]) || share.nodes.size() > enough) continue;
         const Slice key = at[i]->key();
-        share.emplace_back(list.order().Prefix(key), at[i], list.order().PrefixIsWhole(key));
+        const IndexNode node(list.order().Prefix(key), at[i], list.order().PrefixIsWhole(key));
+        const bool is_alike = has_bits && !share.nodes.empty() && share.nodes.back().prefix() == node.prefix();
+        share.bits.push_back(is_alike ? IndexTree::Builder::BitOf(share.nodes.back(), node) : 0);
+        share.has_bits |= is_alike;
+        share.nodes.push_back(node);
         at[i] = list.Load(at[i]->next, layer);
         FetchEntry(at[i]);
         walking = true;
       }
     }
-    for (size_t i = 0; i < count; ++i) total += (*found)[first + i].size();
+    for (size_t i = 0; i < count; ++i) total += (*found)[first + i].nodes.size();
   }
   return total;
 }
@@ -183,35 +192,99 @@ uint64_t TallIndex::NodesApart(uint32_t layer) const {
   return distance;
 }
 
-// Returns the place of the first node at or after the target, among nodes whose prefix equals the target's. AlikeSteps
-// narrow the range to a few nodes; without AlikeSteps the search compares keys in steps that double, and then by binary search. A
-// place in a hole stands for the node behind the hole.
-uint64_t TallIndex::FirstAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const {
-  const IndexTree& nodes = tree.nodes;
-  const auto before = [&](uint64_t at) {
+// ---- The search among nodes with the target's prefix. A place in a hole stands for the node behind the hole.
+
+// First neighbors, which lie in the same lines, then in steps that double.
+uint64_t TallIndex::EndOfEqual(const IndexTree& nodes, uint64_t first) {
+  const auto is_equal = [&, prefix = nodes.PrefixAt(first)](uint64_t at) {
     at = nodes.Normalize(at);
-    return at < nodes.End() && nodes.PrefixAt(at) == target.prefix && CompareEntry(list_.order(), *nodes.EntryAt(at), target) < 0;
+    return at < nodes.End() && nodes.PrefixAt(at) == prefix;
   };
-  // The first node that is not before the target is in [low, high].
-  uint64_t low = first;
-  uint64_t high = nodes.End();
-  tree.alike.Narrow(list_.order(), target, &low, &high);
-  for (uint64_t step = 1; high - low > step; step *= 2) {
-    if (!before(low + step - 1)) {
-      high = low + step - 1;
-      break;
-    }
-    low += step;
-  }
-  while (low < high) {
+  uint64_t low = first + 1;
+  uint64_t step = 1;
+  for (; is_equal(low + step - 1); step *= 2) low += step;
+  for (uint64_t high = low + step - 1; low < high;) {
     const uint64_t middle = low + (high - low) / 2;
-    if (before(middle)) {
+    if (is_equal(middle)) {
       low = middle + 1;
     } else {
       high = middle;
     }
   }
   return nodes.Normalize(low);
+}
+
+bool TallIndex::IsBefore(const Tree& tree, uint64_t place, const SearchKey& target) const {
+  return CompareEntry(list_.order(), *tree.nodes.EntryAt(place), target) < 0;
+}
+
+// STEPS  1 AlikeSteps narrow the range if there may be many nodes; else their end is near  2 if the range lies in several pieces,
+//        a binary search among the first nodes of pieces leaves one of them.
+TallIndex::Among TallIndex::BeginAmong(const Tree& tree, uint64_t first, const SearchKey& target) const {
+  const IndexTree& nodes = tree.nodes;
+  uint64_t low = first;
+  uint64_t high = nodes.End();
+  tree.alike.Narrow(list_.order(), target, &low, &high);
+  low = nodes.Normalize(low);
+  if (high == nodes.End()) {
+    if (low == nodes.End() || nodes.PrefixAt(low) != target.prefix) return {low, low};
+    high = EndOfEqual(nodes, low);
+  }
+  while (low < high && IndexTree::PieceOf(low) != IndexTree::PieceOf(high - 1)) {
+    const uint64_t piece = (IndexTree::PieceOf(low) + IndexTree::PieceOf(high - 1) + 1) / 2;
+    const uint64_t middle = piece * IndexTree::kPieceNodes;
+    if (IsBefore(tree, middle, target)) {
+      low = nodes.Normalize(middle + 1);
+    } else {
+      high = middle;
+    }
+  }
+  if (low >= high) return {low, low};
+  high = std::min(high, nodes.EndOfPiece(low));
+  Among among{low, high};
+  among.bits = high - low == 1 ? nullptr : nodes.BitsAt(low);
+  if (among.bits != nullptr) {
+    PrefetchAll(among.bits, (high - low) * sizeof(uint16_t));
+    nodes.FetchForward(low, std::min(high - low, kMostFound));
+  } else {
+    FetchEntry(nodes.EntryAt(low + (high - low) / 2));
+  }
+  return among;
+}
+
+void TallIndex::ChooseAmong(const Tree& tree, const SearchKey& target, Among* among) const {
+  if (among->low == among->high || among->bits == nullptr) return;
+  const BitTree bits(among->bits, static_cast<uint32_t>(among->high - among->low));
+  among->candidate = bits.Candidate(target.key, list_.order().is_reverse());
+  FetchEntry(tree.nodes.EntryAt(among->low + among->candidate));
+}
+
+uint64_t TallIndex::EndAmong(const Tree& tree, const SearchKey& target, const Among& among) const {
+  uint64_t low = among.low;
+  if (among.bits != nullptr) {
+    bool has_key = false;
+    const auto key_at = [&](uint32_t i) {
+      const LogEntry* const entry = tree.nodes.EntryAt(among.low + i);
+      return SearchKey(target.prefix, entry->key(), entry->sequence());
+    };
+    const BitTree bits(among.bits, static_cast<uint32_t>(among.high - low));
+    return tree.nodes.Normalize(low + bits.FirstNotBefore(list_.order(), target, among.candidate, key_at, &has_key));
+  }
+  for (uint64_t high = among.high; low < high;) {
+    const uint64_t middle = low + (high - low) / 2;
+    if (IsBefore(tree, middle, target)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return tree.nodes.Normalize(low);
+}
+
+uint64_t TallIndex::FirstAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const {
+  Among among = BeginAmong(tree, first, target);
+  ChooseAmong(tree, target, &among);
+  return EndAmong(tree, target, among);
 }
 
 // A tree that several regions use is counted once.

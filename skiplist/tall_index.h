@@ -73,6 +73,23 @@ class TallIndex {
   uint64_t FindFrom(uint32_t reader, uint64_t place, const SearchKey& target) const {
     return FindFrom(TreeOf(reader), place, target);
   }
+  // The same in three steps, for callers that interleave searches. Each step prefetches what the next one reads. The search has
+  // ended when low == high; both are then the place.
+  struct Among {
+    // The first node that is not before the target is in [low, high]. All nodes of [low, high) have the target's prefix.
+    uint64_t low = 0;
+    uint64_t high = 0;
+    const uint16_t* bits = nullptr;  // of the nodes [low, high); null: there are none
+    uint32_t candidate = 0;          // the bit tree's
+  };
+  // REQUIRES: the prefix of the node at `place` is the target's, and that of the node before is not.
+  Among BeginAmong(uint32_t reader, uint64_t place, const SearchKey& target) const {
+    return BeginAmong(TreeOf(reader), place, target);
+  }
+  void ChooseAmong(uint32_t reader, const SearchKey& target, Among* among) const { ChooseAmong(TreeOf(reader), target, among); }
+  uint64_t EndAmong(uint32_t reader, const SearchKey& target, const Among& among) const {
+    return EndAmong(TreeOf(reader), target, among);
+  }
   // As Start, for every target that is after the node before `place` and not after the node at `place`.
   BraidedList::Start StartBefore(uint32_t reader, uint64_t place) const;
   // As FindPrefix; fast if the result is near `from`. REQUIRES: the result is not before `from`.
@@ -124,8 +141,14 @@ class TallIndex {
   // Returns the average number of entries from one node of a layer to the next one.
   uint64_t NodesApart(uint32_t layer) const;
   const Tree& TreeOf(uint32_t reader) const { return regions_[regions_[reader].region]; }
-  // Consecutive ranges of the nodes of one layer.
-  using Shares = std::vector<std::vector<IndexNode>>;
+  // A range of the nodes of one layer, and the bit position of each except the first, as IndexTree::Builder::Add takes it.
+  struct Share {
+    std::vector<IndexNode> nodes;
+    std::vector<uint16_t> bits;
+    bool has_bits = false;
+  };
+  // Consecutive ranges.
+  using Shares = std::vector<Share>;
   static uint64_t Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough, Stop stop, Shares* found);
   // Builds a tree by a walk. Empty, and not whole, if it was stopped or an allocation has failed.
   Tree Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes, Stop stop) const;
@@ -139,6 +162,16 @@ class TallIndex {
     return place < tree.nodes.End() && tree.nodes.PrefixAt(place) == target.prefix ? FirstAmongEqual(tree, place, target) : place;
   }
   uint64_t FirstAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const;
+  // The nodes from `first` on that have its prefix end at or before the result, or it is End().
+  static uint64_t EndOfEqual(const IndexTree& nodes, uint64_t first);
+  bool IsBefore(const Tree& tree, uint64_t place, const SearchKey& target) const;
+  Among BeginAmong(const Tree& tree, uint64_t first, const SearchKey& target) const;
+  void ChooseAmong(const Tree& tree, const SearchKey& target, Among* among) const;
+  uint64_t EndAmong(const Tree& tree, const SearchKey& target, const Among& among) const;
+  // Whether a tree of so many nodes may have bit positions.
+  bool MakesBits(uint64_t nodes) const {
+    return list_.order().equal_means_same() && nodes <= IndexTree::MaxNodes(max_tree_bytes_, true);
+  }
 
   const BraidedList list_;
   uint64_t max_tree_bytes_ = 0;

@@ -17,7 +17,7 @@ namespace braiddb {
 //        false, and a walk builds the index.
 class TallIndex::ChangePass {
  public:
-  ChangePass(const TallIndex* index, const Tree* before, const IndexChanges::Region* changes, Stop stop)
+  ChangePass(const TallIndex* index, const Tree* before, const IndexChanges::Region* changes, bool makes_bits, Stop stop)
       : index_(*index),
         tree_(*before),
         before_(before->nodes),
@@ -26,7 +26,7 @@ class TallIndex::ChangePass {
         added_(changes->added.size()),
         replaced_(changes->replaced.size()),
         removed_(changes->removed.size()),
-        builder_(before_.heap() != nullptr ? before_.heap() : std::make_shared<PieceHeap>()) {}
+        builder_(before_.heap() != nullptr ? before_.heap() : std::make_shared<PieceHeap>(), makes_bits) {}
 
   // Returns false if the changes do not fit, an allocation has failed, or the construction was stopped.
   // `done`: pieces of the old tree before this number are in the new one.
@@ -97,16 +97,26 @@ class TallIndex::ChangePass {
     if (piece == 0) AddBehind(nullptr);
     IndexTree::Iterator at(&before_);
     at.Set(piece * IndexTree::kPieceNodes);
-    for (uint64_t left = at.left_forward(); left > 0; --left, at.Next()) {
+    // The bit position of a node is known if the node added last was its neighbor, or if only removed nodes were between them:
+    // then it is the lowest one of theirs.
+    const uint16_t* const bits = before_.BitsAt(at.place());
+    bool is_known = false;
+    uint32_t bit = IndexTree::Builder::kUnknown;
+    for (uint64_t i = 0, nodes = at.left_forward(); i < nodes; ++i, at.Next()) {
       const IndexNode node = IndexNode::FromWord(at.prefix(), at.word());
+      if (bits != nullptr && i > 0) bit = std::min<uint32_t>(bit, bits[i]);
       if (removed_ > 0 && changes_.removed[removed_ - 1] == node.entry()) {
         --removed_;
-      } else if (replaced_ > 0 && changes_.replaced[replaced_ - 1].from == node.entry()) {
-        builder_.Add(node.With(changes_.replaced[--replaced_].to));
       } else {
-        builder_.Add(node);
+        const bool is_replaced = replaced_ > 0 && changes_.replaced[replaced_ - 1].from == node.entry();
+        builder_.Add(is_replaced ? node.With(changes_.replaced[--replaced_].to) : node,
+                     is_known ? bit : IndexTree::Builder::kUnknown);
+        is_known = bits != nullptr;
+        bit = IndexTree::Builder::kUnknown;
       }
+      const size_t left = added_;
       AddBehind(node.entry());
+      is_known &= left == added_;
     }
     if (added != added_) added_piece_ = kUnknown;
     if (replaced != replaced_) replaced_piece_ = kUnknown;
@@ -135,7 +145,7 @@ TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region
   const uint64_t count = kept + changes.added.size();
   if (count > max_nodes) return {};
   try {
-    ChangePass pass(this, &before, &changes, stop);
+    ChangePass pass(this, &before, &changes, MakesBits(count), stop);
     if (!pass.Run()) return {};
     Tree tree = Finish(pass.builder(), before.layer);
     if (tree.nodes.nodes() != count) return {};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "index/alike_steps.h"
+#include "index/bit_tree.h"
 #include "tests/support/key_kinds.h"
 
 namespace braiddb::test {
@@ -19,17 +20,48 @@ class AlikeStepsTest : public testing::Test {
     steps.Build({keys_.size(), [&](size_t i) { return order.Prefix(keys_.at(i)); }, [&](size_t i) { return Slice(keys_.at(i)); },
                  [](size_t) {}},
                 order);
-    EXPECT_LE(steps.bytes(), 2.6 * static_cast<double>(keys_.size()) + 200);
+    EXPECT_LE(steps.bytes(), 5.2 * static_cast<double>(keys_.size()) + 400);
     return steps;
   }
+  // The steps of a search of several arrays find what Narrow finds. By the bits, one key is read. Returns whether there were
+  // bits.
+  bool SearchByBits(const AlikeSteps& steps, const KeyOrder& order, const std::string& target, size_t first) const {
+    const SearchKey sought(order, target, kMaxSequence);
+    const AlikeSteps::Top* const top = steps.TopOf(sought.prefix);
+    if (top == nullptr) return false;
+    EXPECT_TRUE(top->begin == 0 || order.Prefix(keys_.at(top->begin - 1)) != sought.prefix);
+    const size_t past = top->begin + top->items;
+    EXPECT_TRUE(past == keys_.size() || order.Prefix(keys_.at(past)) != sought.prefix);
+    size_t at = top->begin, end = past, near = at, far = end;
+    const size_t group = steps.FindGroup(order, sought, *top, steps.FindAbove(order, sought, *top));
+    steps.NarrowFrom(order, sought, *top, group, &at, &end);
+    steps.Narrow(order, sought, &near, &far);
+    EXPECT_TRUE(at == near && end == far);
+    const uint16_t* const bits = steps.BitsOf(*top, at, end);
+    if (bits == nullptr || at == end) return false;
+    const BitTree tree(bits, static_cast<uint32_t>(end - at));
+    size_t reads = 0;
+    bool has_key = false;
+    const auto key_at = [&](uint32_t i) {
+      ++reads;
+      return SearchKey(order, keys_.at(at + i), 1);
+    };
+    const uint32_t found = tree.FirstNotBefore(order, sought, tree.Candidate(sought.key, order.is_reverse()), key_at, &has_key);
+    EXPECT_EQ(at + found, first) << Printable(target);
+    EXPECT_EQ(has_key, first < keys_.size() && keys_[first] == target);
+    const bool are_distinct = std::adjacent_find(keys_.begin(), keys_.end()) == keys_.end();
+    EXPECT_TRUE(reads == 1 || !are_distinct);
+    return true;
+  }
   // The length of the range, which has the target's place in it.
-  size_t LengthFor(const AlikeSteps& steps, const KeyOrder& order, const std::string& target) const {
+  size_t LengthFor(const AlikeSteps& steps, const KeyOrder& order, const std::string& target) {
     const auto before = [&](const auto& a, const auto& b) { return order.Compare(a, b) < 0; };
     const auto first = std::lower_bound(keys_.begin(), keys_.end(), target, before) - keys_.begin();
     size_t at = 0, end = keys_.size();
     steps.Narrow(order, SearchKey(order, target, kMaxSequence), &at, &end);
     EXPECT_LE(at, static_cast<size_t>(first)) << Printable(target);
     EXPECT_GE(end, static_cast<size_t>(first)) << Printable(target);
+    by_bits_ += SearchByBits(steps, order, target, static_cast<size_t>(first)) ? 1 : 0;
     return end - at;
   }
 
@@ -37,10 +69,12 @@ class AlikeStepsTest : public testing::Test {
   const KeyOrder reverse_{ReverseBytewiseComparator()};
   Random random_{5};
   std::vector<std::string> keys_;
+  size_t by_bits_ = 0;  // searches that used bits
 };
 
 TEST_F(AlikeStepsTest, NarrowsKeysOfAnyKind) {
   std::vector<KeyKind> kinds(std::begin(kKeyKinds), std::end(kKeyKinds));
+  kinds.insert(kinds.end(), std::begin(kAlikeKinds), std::end(kAlikeKinds));
   kinds.push_back({"Tenants", [](Random* random) {
                      return "tenant-" + std::to_string(1000 + random->Uniform(10)) + "/object/" +
                             NumberedKey(random->Uniform(1000));
@@ -88,6 +122,21 @@ TEST_F(AlikeStepsTest, OfDistinctKeysTheRangeIsShort) {
     keys_.clear();
     for (int i = 0; i < 20000; ++i) keys_.push_back("group of" + NumberedKey(i / 100) + " " + NumberedKey(i));
     EXPECT_LE(longest_range(*order), AlikeSteps::kSampled * (AlikeSteps::kLeast + 1));
+  }
+}
+
+// Duplicates stand for versions of one key. Keys that differ too far behind have no bits; other prefixes keep theirs.
+TEST_F(AlikeStepsTest, BitsEndTheSearch) {
+  for (const KeyOrder* order : {&bytewise_, &reverse_}) {
+    keys_.clear();
+    for (int i = 0; i < 3000; ++i) keys_.push_back("user:0000" + NumberedKey(random_.Uniform(1 << 20)));
+    for (int i = 0; i < 300; ++i) keys_.push_back("versions" + NumberedKey(i / 5));
+    for (int i = 0; i < 100; ++i) keys_.push_back("far away" + std::string(5000, 'f') + NumberedKey(i));
+    const AlikeSteps steps = Build(*order);
+    by_bits_ = 0;
+    for (const std::string& key : std::vector<std::string>(keys_)) (void)LengthFor(steps, *order, key);
+    EXPECT_GE(by_bits_, 3000u);
+    EXPECT_LE(by_bits_, 3300u);
   }
 }
 

@@ -26,6 +26,7 @@ class AlikeItemsTest : public testing::Test {
  protected:
   static std::vector<KeyKind> Kinds() {
     std::vector<KeyKind> kinds(std::begin(kKeyKinds), std::end(kKeyKinds));
+    kinds.insert(kinds.end(), std::begin(kAlikeKinds), std::end(kAlikeKinds));
     kinds.push_back({"OneKey", [](Random*) { return std::string("the only key"); }});
     kinds.push_back({"Nested", [](Random* random) { return std::string(8 * random->Uniform(60), 'n') + "e"; }});
     return kinds;

@@ -90,6 +90,7 @@ class TableOrderTest : public testing::Test {
 TEST_F(TableOrderTest, OfSeveralIsTheOrderOfAll) {
   // Of the last kind some thirty begin alike.
   std::vector<KeyKind> kinds(std::begin(kKeyKinds), std::end(kKeyKinds));
+  kinds.insert(kinds.end(), std::begin(kAlikeKinds), std::end(kAlikeKinds));
   kinds.push_back({"Alike", [](Random* random) {
                      return "pre" + std::to_string(100 + random->Uniform(100)) + NumberedKey(random->Uniform(500));
                    }});

@@ -28,15 +28,13 @@ class BraidedCursorTest : public testing::TestWithParam<std::tuple<uint32_t, siz
   }
 
   LevelStore store_{std::get<0>(GetParam())};
-  const KeyKind& keys_ = kKeyKinds[std::get<1>(GetParam())];
+  const KeyKind& keys_ = KindAt(std::get<1>(GetParam()));
   Random random_{5};
 };
 
-INSTANTIATE_TEST_SUITE_P(Lists, BraidedCursorTest,
-                         testing::Combine(testing::Values(1, 2), testing::Range<size_t>(0, std::size(kKeyKinds))),
+INSTANTIATE_TEST_SUITE_P(Lists, BraidedCursorTest, testing::Combine(testing::Values(1, 2), testing::Range<size_t>(0, kAllKinds)),
                          [](const auto& suite) {
-                           return std::string(kKeyKinds[std::get<1>(suite.param)].name) +
-                                  std::to_string(std::get<0>(suite.param));
+                           return std::string(KindAt(std::get<1>(suite.param)).name) + std::to_string(std::get<0>(suite.param));
                          });
 
 // Every node, if there is one region; of a layer, few of them, next to none, and the head of the list only.

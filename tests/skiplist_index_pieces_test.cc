@@ -124,12 +124,30 @@ class IndexPiecesTest : public testing::TestWithParam<std::tuple<uint32_t, size_
       places.push_back(place);
     }
     ASSERT_EQ(place, nodes.End());
+    ExpectBits(nodes);
     for (size_t i = expected.size(); i-- > 0;) ASSERT_EQ(place = nodes.Prev(place), places[i]);
     places.push_back(nodes.End());
     for (int i = 0; i < 60; ++i) ExpectFinds(index, reader, of, expected, places);
     EXPECT_LE(nodes.bytes(), kBytes);
     // The smallest node that a piece may have but the last.
     EXPECT_LE(nodes.pieces(), nodes.nodes() / IndexTree::kMinNodes + 1);
+  }
+  // Each piece with neighbors of one prefix has their bit positions, unless two of them differ too far behind.
+  static void ExpectBits(const IndexTree& nodes) {
+    for (uint64_t begin = nodes.Normalize(0); begin < nodes.End();) {
+      const uint64_t end = nodes.EndOfPiece(begin);
+      const uint16_t* const bits = nodes.BitsAt(begin);
+      bool has_alike = false, fits = true;
+      for (uint64_t place = begin + 1; place < end; ++place) {
+        if (nodes.PrefixAt(place) != nodes.PrefixAt(place - 1)) continue;
+        uint16_t bit = 0;
+        fits &= BitTree::Differ(nodes.EntryAt(place - 1)->key(), nodes.EntryAt(place)->key(), &bit);
+        has_alike |= bit != 0;
+        ASSERT_TRUE(bits == nullptr || bits[place - begin] == bit) << place;
+      }
+      ASSERT_EQ(bits != nullptr, has_alike && fits);
+      begin = nodes.Normalize(end);
+    }
   }
   void ExpectFinds(const TallIndex& index, uint32_t reader, const Region& of, const std::vector<const LogEntry*>& expected,
                    const std::vector<uint64_t>& places) {
@@ -162,7 +180,7 @@ class IndexPiecesTest : public testing::TestWithParam<std::tuple<uint32_t, size_
   }
 
   LevelStore store_{std::get<0>(GetParam())};
-  const KeyKind& keys_ = kKeyKinds[std::get<1>(GetParam())];
+  const KeyKind& keys_ = KindAt(std::get<1>(GetParam()));
   Random random_{11};
   std::shared_ptr<PmTable> table_;
   Region regions_[2];
@@ -173,11 +191,9 @@ class IndexPiecesTest : public testing::TestWithParam<std::tuple<uint32_t, size_
   uint64_t changed_ = 0;
 };
 
-INSTANTIATE_TEST_SUITE_P(Lists, IndexPiecesTest,
-                         testing::Combine(testing::Values(1, 2), testing::Range<size_t>(0, std::size(kKeyKinds))),
+INSTANTIATE_TEST_SUITE_P(Lists, IndexPiecesTest, testing::Combine(testing::Values(1, 2), testing::Range<size_t>(0, kAllKinds)),
                          [](const auto& suite) {
-                           return std::string(kKeyKinds[std::get<1>(suite.param)].name) +
-                                  std::to_string(std::get<0>(suite.param));
+                           return std::string(KindAt(std::get<1>(suite.param)).name) + std::to_string(std::get<0>(suite.param));
                          });
 
 TEST_P(IndexPiecesTest, EachVersionStaysWhatItWas) {

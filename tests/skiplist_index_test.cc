@@ -23,15 +23,13 @@ class TallIndexTest : public testing::TestWithParam<std::tuple<uint32_t, size_t>
   }
 
   LevelStore store_{std::get<0>(GetParam())};
-  const KeyKind& keys_ = kKeyKinds[std::get<1>(GetParam())];
+  const KeyKind& keys_ = KindAt(std::get<1>(GetParam()));
   Random random_{3};
 };
 
-INSTANTIATE_TEST_SUITE_P(Lists, TallIndexTest,
-                         testing::Combine(testing::Values(1, 2), testing::Range<size_t>(0, std::size(kKeyKinds))),
+INSTANTIATE_TEST_SUITE_P(Lists, TallIndexTest, testing::Combine(testing::Values(1, 2), testing::Range<size_t>(0, kAllKinds)),
                          [](const auto& suite) {
-                           return std::string(kKeyKinds[std::get<1>(suite.param)].name) +
-                                  std::to_string(std::get<0>(suite.param));
+                           return std::string(KindAt(std::get<1>(suite.param)).name) + std::to_string(std::get<0>(suite.param));
                          });
 
 TEST_P(TallIndexTest, LeadsToTheSamePlaces) {

@@ -1,6 +1,8 @@
 // Test support: kinds of keys whose first eight bytes, which many structures compare, say all, something, or nothing.
 #pragma once
 
+#include <cstddef>
+#include <iterator>
 #include <string>
 
 #include "tests/support/db_test_util.h"
@@ -55,13 +57,17 @@ inline constexpr KeyKind kAlikeKinds[] = {
        for (uint64_t parts = random->Uniform(5); parts > 0; --parts) key += "/part" + std::to_string(random->Uniform(4));
        return key + "/" + std::to_string(random->Uniform(50));
      }},
+    {"Empty",
+     [](Random* random) { return random->OneIn(2) ? std::string() : "prefix_" + std::to_string(random->Uniform(3000)); }},
     // Differ behind what a 16-bit position of a bit says, some of them.
     {"Long",
      [](Random* random) {
        return std::string(random->OneIn(3) ? 5000 : 3000, 'l') + std::to_string(random->Uniform(700)) + std::string(2000, 'l');
      }},
-    {"Empty",
-     [](Random* random) { return random->OneIn(2) ? std::string() : "prefix_" + std::to_string(random->Uniform(3000)); }},
 };
+
+// All kinds: those of kKeyKinds first, and last the one whose keys have thousands of bytes.
+inline constexpr size_t kAllKinds = std::size(kKeyKinds) + std::size(kAlikeKinds);
+inline const KeyKind& KindAt(size_t i) { return i < std::size(kKeyKinds) ? kKeyKinds[i] : kAlikeKinds[i - std::size(kKeyKinds)]; }
 
 }  // namespace braiddb::test
