@@ -32,14 +32,29 @@ struct AlikeItems::Keyed {
   OrderedItem item;
 };
 
-size_t AlikeItems::CommonBytes(std::span<Keyed> items) const {
+size_t AlikeItems::CommonBytesOfSome(std::span<Keyed> items) const {
+  constexpr size_t kSome = 16;
+  const size_t distance = std::max<size_t>(items.size() / kSome, 1);
+  for (size_t i = 0; i < items.size(); i += distance) Fetch(items[i].item, 0);
   const Slice first = At(items.front().item)->key();
   size_t common = first.size();
-  for (size_t i = 1; i < items.size(); ++i) {
-    if (i + kAhead < items.size()) Fetch(items[i + kAhead].item, common);
+  for (size_t i = distance; i < items.size(); i += distance)
     common = std::min(common, braiddb::CommonBytes(first, At(items[i].item)->key()));
-  }
   return common;
+}
+
+size_t AlikeItems::ReadWords(std::span<Keyed> items, size_t common, bool* one_key) const {
+  const Slice first = At(items.front().item)->key();
+  size_t least = common;
+  *one_key = true;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i + kAhead < items.size()) Fetch(items[i + kAhead].item, common);
+    const Slice key = At(items[i].item)->key();
+    if (!key.starts_with(first.substr(0, least))) least = braiddb::CommonBytes(first, key);
+    *one_key &= key.size() == least;
+    items[i].word = order_->Prefix(BytesFrom(key, common));
+  }
+  return least;
 }
 
 // WHY A HEAP  Entries may change under a live reader that has expired (db/live_reader.h). With comparisons that contradict each
@@ -48,30 +63,36 @@ void AlikeItems::SortByEntry(std::span<Keyed> items) const {
   const auto before = [this](const Keyed& a, const Keyed& b) {
     return a.item.Entry() != b.item.Entry() && CompareEntries(*order_, *At(a.item), *At(b.item)) < 0;
   };
-  if (__builtin_expect(!regions_->is_live(), 1)) return std::sort(items.begin(), items.end(), before);
-  std::make_heap(items.begin(), items.end(), before);
-  std::sort_heap(items.begin(), items.end(), before);
+  if (__builtin_expect(!regions_->is_live(), 1)) {
+    std::sort(items.begin(), items.end(), before);
+  } else {
+    std::make_heap(items.begin(), items.end(), before);
+    std::sort_heap(items.begin(), items.end(), before);
+  }
+  for (size_t i = 0; i < items.size(); ++i)
+    items[i].item.SetOlder(i > 0 && order_->Same(At(items[i - 1].item)->key(), At(items[i].item)->key()));
 }
 
-// STEPS  1. Find the common prefix.  2. Sort by the next eight bytes.  3. Sort each group of equal words in the same way.
+// STEPS  1. Guess the common prefix from some keys, and read all words behind it; if some key has less in common, read them once
+//        more.  2. Sort by the words.  3. Sort each group of equal words in the same way. Items with different words are of
+//        different keys.
 // WHY IT ENDS  Keys of a group have eight more bytes in common, and at least two groups exist, or else the words say nothing: a
 //              key ends within them. Such a group, a small one and a deep one are sorted by their entries.
 void AlikeItems::SortFrom(std::span<Keyed> items, size_t known, int depth) const {
   if (items.size() < kLeastForWords || depth == kMostDepth || !order_->equal_means_same()) return SortByEntry(items);
-  const size_t common = CommonBytes(items);
-  if (common < known) return SortByEntry(items);
-  bool one_key = true;
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (i + kAhead < items.size()) Fetch(items[i + kAhead].item, common);
-    const Slice key = At(items[i].item)->key();
-    one_key &= key.size() == common;
-    items[i].word = order_->Prefix(BytesFrom(key, common));
-  }
-  if (one_key) return SortByEntry(items);
+  bool one_key = false;
+  size_t common = CommonBytesOfSome(items);
+  const size_t least = ReadWords(items, common, &one_key);
+  if (least < common) common = ReadWords(items, least, &one_key);
+  if (common < known || one_key) return SortByEntry(items);
   std::sort(items.begin(), items.end(), [](const Keyed& a, const Keyed& b) { return a.word < b.word; });
   for (auto begin = items.begin(); begin != items.end();) {
     const auto end = std::find_if(begin + 1, items.end(), [begin](const Keyed& keyed) { return keyed.word != begin->word; });
-    if (end - begin > 1) SortFrom({begin, end}, common + sizeof(uint64_t), depth + 1);
+    if (end - begin > 1) {
+      SortFrom({begin, end}, common + sizeof(uint64_t), depth + 1);
+    } else {
+      begin->item.SetOlder(false);
+    }
     begin = end;
   }
 }
@@ -80,14 +101,7 @@ void AlikeItems::Sort(std::span<OrderedItem> items) const {
   std::vector<Keyed> keyed(items.size());
   for (size_t i = 0; i < items.size(); ++i) keyed[i] = {0, items[i]};
   SortFrom(keyed, 0, 0);
-  Slice last;
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (i + kAhead < items.size()) Fetch(keyed[i + kAhead].item, 0);
-    items[i] = keyed[i].item;
-    const Slice key = At(items[i])->key();
-    items[i].SetOlder(i > 0 && order_->Same(last, key));
-    last = key;
-  }
+  for (size_t i = 0; i < items.size(); ++i) items[i] = keyed[i].item;
 }
 
 // ---- Merge
