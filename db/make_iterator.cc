@@ -111,7 +111,11 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   const auto add = [this](std::unique_ptr<EntryCursor> cursor, const PmTable* table = nullptr, bool is_list = false) {
     children_.push_back({std::move(cursor), nullptr, 0, is_list, table});
   };
+  constexpr size_t kUsual = 4;
+  children_.reserve(kUsual);
+  const FamilyView& levels = *view_->Of(family.id);
   std::vector<OrderedArray> arrays;
+  arrays.reserve(levels.orders.size() + kUsual);
   size_t memtable_arrays = 0;
   const auto add_arrays = [&](const PmTable* table = nullptr, std::unique_ptr<EntryCursor> level = nullptr) {
     if (arrays.empty()) return;
@@ -127,7 +131,6 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   };
   add_memtable(*view_->active);
   for (const auto& memtable : view_->immutables) add_memtable(*memtable);
-  const FamilyView& levels = *view_->Of(family.id);
   for (auto& cursor : memtables) {
     add(std::move(cursor));
     children_.back().memtable_parts = std::exchange(children_.back().level_parts, 0);

@@ -1,6 +1,7 @@
 // HashMemtable: a memtable with a hash table for point lookups. It sorts its entries on demand (after HiKV, USENIX ATC '17, 3.2).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <boost/container/vector.hpp>
 #include <memory>
@@ -180,8 +181,13 @@ class HashMemtable final : public Memtable {
   Items Join(std::span<const std::shared_ptr<const Run>> runs, std::span<const Item> newest) const;
   // Adds the blocks that came since the last call to blocks_. REQUIRES: runs_mutex_ is held.
   void TakeNewBlocks() const;
-  // Sorts the published entries that are in no run into a run, and returns runs that together hold all published entries.
-  std::vector<std::shared_ptr<const Run>> TakeRuns() const;
+  // Sorts the published entries that are in no run into a run. Then runs_ holds all published entries. REQUIRES: runs_mutex_ is
+  // held.
+  void TakeRuns() const;
+  // The number of nodes taken from the block, at least block.first.
+  uint32_t UsedOf(const Block& block) const {
+    return std::clamp(HeadOf(block.nodes)->used.load(std::memory_order_acquire), block.first, block_nodes_);
+  }
   // Like TakeRuns, but leaves runs_ unchanged and merges nothing. For the flush.
   std::vector<std::shared_ptr<const Run>> RunsOfAll() const;
 

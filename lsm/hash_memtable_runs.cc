@@ -169,14 +169,14 @@ void HashMemtable::TakeNewBlocks() const {
 //        smaller than four times the sum.  4. Build the search steps.  5. Store the runs and set the nodes' bits.
 // EXCEPTIONS  All memory is allocated before step 5, so std::bad_alloc leaves the runs as they were.
 // COST   Each entry takes part in at most 4 log4 n merges.
-std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() const {
-  std::lock_guard lock(runs_mutex_);
+void HashMemtable::TakeRuns() const {
   TakeNewBlocks();
+  if (std::ranges::all_of(blocks_, [this](const Block& block) { return UsedOf(block) == block.first; })) return;
   std::vector<uint32_t> used;  // per block; writers may take more nodes meanwhile
   used.reserve(blocks_.size());
   size_t most = 0;
   for (const Block& block : blocks_) {
-    used.push_back(std::clamp(HeadOf(block.nodes)->used.load(std::memory_order_acquire), block.first, block_nodes_));
+    used.push_back(UsedOf(block));
     most += used.back() - block.first;
   }
   Items fresh(most, boost::container::default_init);
@@ -197,7 +197,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
     }
   }
   fresh.resize(taken.size());
-  if (fresh.empty()) return runs_;
+  if (fresh.empty()) return;
   Sort(&fresh);
   std::vector<std::shared_ptr<const Run>> runs = runs_;
   size_t kept = runs.size();
@@ -220,8 +220,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
   uint64_t bytes = 0;
   for (const auto& each : runs) bytes += each->items.size() * sizeof(Item) + each->steps.bytes() + each->alike.bytes();
 
-  // Step 5: nothing throws from here on, except this copy, which comes first.
-  auto result = runs;
+  // Step 5: nothing throws from here on.
   runs_ = std::move(runs);
   run_bytes_.store(bytes, std::memory_order_relaxed);
   for (const auto& [block, i] : taken) block->is_taken[i] = true;
@@ -229,7 +228,6 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
     while (block.first < block_nodes_ && !block.is_taken.empty() && block.is_taken[block.first]) ++block.first;
   }
   std::erase_if(blocks_, [this](const Block& block) { return block.first == block_nodes_; });
-  return result;
 }
 
 // Nodes' bits stay unset, since the flush calls this function once.
@@ -256,7 +254,9 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::RunsOfAll() 
 }
 
 void HashMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>*, std::vector<OrderedArray>* arrays) const {
-  for (const auto& run : TakeRuns())
+  std::lock_guard lock(runs_mutex_);
+  TakeRuns();
+  for (const auto& run : runs_)
     arrays->push_back({run->items.data(), run->items.size(), &run->steps, &run->alike, run->fetch_bytes, run});
 }
 

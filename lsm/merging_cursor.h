@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -57,6 +58,9 @@ class MergingCursor final : public EntryCursor {
 
  private:
   using Item = OrderedItem;
+  // Few elements are in the cursor itself, since an iterator for one short scan should not wait for the allocator.
+  template <class T>
+  using Few = boost::container::small_vector<T, 4>;
   // Size of the ring of merged items.
   static constexpr size_t kRing = 64;
   // Maximum of items per merged batch; twice as many are prefetched ahead of the position. SetReadAhead lowers it.
@@ -239,12 +243,12 @@ class MergingCursor final : public EntryCursor {
   const bool fetches_blocks_;
   const size_t items_ahead_;
   // One per leaf of the tree: the arrays, the level, and empty sources up to a power of two.
-  std::vector<Source> sources_;
-  std::vector<Search> searches_;
+  Few<Source> sources_;
+  Few<Search> searches_;
   std::vector<Item> taken_;
   // The loser at each node. Node n has the children 2 n and 2 n + 1. Children beyond the array are the sources.
-  std::vector<uint64_t> keys_;
-  std::vector<uint64_t> losers_;
+  Few<uint64_t> keys_;
+  Few<uint64_t> losers_;
   uint64_t first_ = 0;     // index of the source with the next item
   size_t not_plain_ = 0;   // number of sources whose next item is not plain
   uint64_t flip_ = 0;      // all ones going backward, else 0
