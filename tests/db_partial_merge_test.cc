@@ -8,6 +8,7 @@
 
 #include "braiddb/column_family.h"
 #include "tests/support/db_fixture.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -251,6 +252,21 @@ TEST_P(DbPartialMergeTest, OperandsOfAnEarlierSessionAreCombined) {
   Compact();
   EXPECT_EQ(operator_->TakePartial(), (std::vector<Operands>{{"1", "2", "3"}}));
   ExpectPut("k", "put123");
+}
+
+// Where a collapse keeps originals for their readers, here for an iterator that ends while CompactRange waits for it.
+TEST_P(DbPartialMergeTest, CompactRangeWaitsForReadersOfAMoment) {
+  Merge("k", {"1", "2"});
+  std::unique_ptr<Iterator> reader = db_->NewIterator({});
+  Compact();
+  EXPECT_EQ(operator_->TakePartial(), (std::vector<Operands>{{"1", "2"}}));
+  Merge("k", {"3", "4"});
+  SyncPoints::Instance().SetCallback("DBImpl::CollapseAll:Wait", [&reader](void*) { reader.reset(); });
+  SyncPoints::Instance().Enable();
+  Compact();
+  SyncPoints::Instance().Clear();
+  EXPECT_EQ(operator_->TakePartial(), (std::vector<Operands>{{"3", "4"}}));
+  ExpectPut("k", "1234");
 }
 
 TEST_P(DbPartialMergeTest, EachFamilyHasItsOperator) {
