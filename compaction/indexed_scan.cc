@@ -154,31 +154,15 @@ class Placer {
   }
 
   // The first node at or after `from` that is not smaller than the target. The first node's prefix is equal to the target's or
-  // larger. Gallops, then searches in binary. Sets damaged if it finds damage.
+  // larger. Sets damaged if it finds damage.
   uint64_t FindAmongEqual(uint64_t from, const SearchKey& target) {
-    // A place in a hole stands for the node behind the hole.
-    const auto is_before = [&](uint64_t at) {
-      at = nodes_.Normalize(at);
-      if (at >= nodes_.End() || nodes_.PrefixAt(at) != target.prefix) return false;
+    return nodes_.Gallop(from, [&](uint64_t at) {
+      if (nodes_.PrefixAt(at) != target.prefix) return false;
       const LogEntry* const node = At(at);
-      if (!IsEntryOnLayer(regions_, regions_.ToPmPtr(0, node), 0)) {
-        Fail();
-        return false;
-      }
-      return CompareEntry(order_, *node, target) < 0;
-    };
-    uint64_t low = from;  // all nodes before `low` are smaller than the target
-    uint64_t step = 1;
-    for (; is_before(low + step - 1); step *= 2) low += step;
-    for (uint64_t high = low + step - 1; low < high;) {
-      const uint64_t middle = low + (high - low) / 2;
-      if (is_before(middle)) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return nodes_.Normalize(low);
+      if (IsEntryOnLayer(regions_, regions_.ToPmPtr(0, node), 0)) return CompareEntry(order_, *node, target) < 0;
+      Fail();
+      return false;
+    });
   }
 
   // Step S3: finds the exact position by key and sequence number, and the predecessor tower on each layer.

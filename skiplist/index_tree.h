@@ -117,6 +117,28 @@ class IndexTree {
   // As FirstNotLess. Scans a few blocks from `from` on before it searches. REQUIRES: the result is not before `from`.
   uint64_t FirstNotLessNear(uint64_t from, uint64_t prefix) const;
 
+  // Returns the place of the first node at or behind `from` of which `is_before(place)` is false; End() if there is none. Looks
+  // at neighbors first, then in steps that double, then by halves. REQUIRES: behind a node that is not before, none is.
+  template <class IsBefore>
+  uint64_t Gallop(uint64_t from, const IsBefore& is_before) const {
+    const auto is_node_before = [&](uint64_t place) {  // a place in a hole stands for the node behind the hole
+      place = Normalize(place);
+      return place < end_ && is_before(place);
+    };
+    uint64_t low = from;  // all nodes before `low` are before
+    uint64_t step = 1;
+    for (; is_node_before(low + step - 1); step *= 2) low += step;
+    for (uint64_t high = low + step - 1; low < high;) {
+      const uint64_t middle = low + (high - low) / 2;
+      if (is_node_before(middle)) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return Normalize(low);
+  }
+
   // Prefetches `count` nodes from `place` on, or the `count` nodes before it.
   void FetchForward(uint64_t place, uint64_t count) const;
   void FetchBackward(uint64_t place, uint64_t count) const;

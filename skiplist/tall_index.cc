@@ -194,26 +194,6 @@ uint64_t TallIndex::NodesApart(uint32_t layer) const {
 
 // ---- The search among nodes with the target's prefix. A place in a hole stands for the node behind the hole.
 
-// First neighbors, which lie in the same lines, then in steps that double.
-uint64_t TallIndex::EndOfEqual(const IndexTree& nodes, uint64_t first) {
-  const auto is_equal = [&, prefix = nodes.PrefixAt(first)](uint64_t at) {
-    at = nodes.Normalize(at);
-    return at < nodes.End() && nodes.PrefixAt(at) == prefix;
-  };
-  uint64_t low = first + 1;
-  uint64_t step = 1;
-  for (; is_equal(low + step - 1); step *= 2) low += step;
-  for (uint64_t high = low + step - 1; low < high;) {
-    const uint64_t middle = low + (high - low) / 2;
-    if (is_equal(middle)) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return nodes.Normalize(low);
-}
-
 bool TallIndex::IsBefore(const Tree& tree, uint64_t place, const SearchKey& target) const {
   return CompareEntry(list_.order(), *tree.nodes.EntryAt(place), target) < 0;
 }
@@ -228,7 +208,7 @@ TallIndex::Among TallIndex::BeginAmong(const Tree& tree, uint64_t first, const S
   low = nodes.Normalize(low);
   if (high == nodes.End()) {
     if (low == nodes.End() || nodes.PrefixAt(low) != target.prefix) return {low, low};
-    high = EndOfEqual(nodes, low);
+    high = nodes.Gallop(low + 1, [&](uint64_t place) { return nodes.PrefixAt(place) == target.prefix; });
   }
   while (low < high && IndexTree::PieceOf(low) != IndexTree::PieceOf(high - 1)) {
     const uint64_t piece = (IndexTree::PieceOf(low) + IndexTree::PieceOf(high - 1) + 1) / 2;

@@ -162,8 +162,6 @@ class TallIndex {
     return place < tree.nodes.End() && tree.nodes.PrefixAt(place) == target.prefix ? FirstAmongEqual(tree, place, target) : place;
   }
   uint64_t FirstAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const;
-  // The nodes from `first` on that have its prefix end at or before the result, or it is End().
-  static uint64_t EndOfEqual(const IndexTree& nodes, uint64_t first);
   bool IsBefore(const Tree& tree, uint64_t place, const SearchKey& target) const;
   Among BeginAmong(const Tree& tree, uint64_t first, const SearchKey& target) const;
   void ChooseAmong(const Tree& tree, const SearchKey& target, Among* among) const;

@@ -15,11 +15,7 @@
 namespace braiddb::test {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Kinds, LiveReadersTest,
-                         testing::Values(LiveCase{"hash", MemtableKind::kHash, 1},
-                                         LiveCase{"skiplist", MemtableKind::kSkipList, 1},
-                                         LiveCase{"regions", MemtableKind::kHash, 2}),
-                         [](const auto& of) { return of.param.name; });
+INSTANTIATE_TEST_SUITE_P(Kinds, LiveReadersTest, testing::ValuesIn(kLiveCases), [](const auto& of) { return of.param.name; });
 
 TEST_P(LiveReadersTest, FollowsFamilies) {
   auto writer = OpenOrFail(options_, path_);

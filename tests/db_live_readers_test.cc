@@ -37,11 +37,7 @@
 namespace braiddb::test {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Kinds, LiveReadersTest,
-                         testing::Values(LiveCase{"hash", MemtableKind::kHash, 1},
-                                         LiveCase{"skiplist", MemtableKind::kSkipList, 1},
-                                         LiveCase{"regions", MemtableKind::kHash, 2}),
-                         [](const auto& of) { return of.param.name; });
+INSTANTIATE_TEST_SUITE_P(Kinds, LiveReadersTest, testing::ValuesIn(kLiveCases), [](const auto& of) { return of.param.name; });
 
 std::map<std::string, std::string> Scan(DB* db, const ReadOptions& options = {}) {
   std::map<std::string, std::string> found;

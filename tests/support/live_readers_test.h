@@ -19,6 +19,8 @@ struct LiveCase {
   MemtableKind memtable;
   uint32_t regions;
 };
+inline constexpr LiveCase kLiveCases[] = {
+    {"hash", MemtableKind::kHash, 1}, {"skiplist", MemtableKind::kSkipList, 1}, {"regions", MemtableKind::kHash, 2}};
 
 class LiveReadersTest : public DbOpenTest, public testing::WithParamInterface<LiveCase> {
  protected:
