@@ -13,12 +13,12 @@ constexpr uint64_t kShares = 8;
 // Bytes of DRAM per entry. A memtable takes 32 bytes for a node, 16 to 32 for the hash table and two sorted runs of 16, which
 // concurrent iterators mostly share. kEntryEverywhere is the sum over all structures that have an entry of the size of one
 // memtable: nine memtables; in L0, at 18 bytes an entry, up to four indexes of 16 tables each; and the sorted runs of three times
-// kSlowdownTables tables, at nearly 17 bytes an entry. While sorted runs of 16 tables are merged, by the flush thread and by a
+// kSlowdownTables tables, at up to 20 bytes an entry. While sorted runs of 16 tables are merged, by the flush thread and by a
 // merge at once, they take twice as much more, and the runs of four tables from which they were merged still exist. (If memtables
-// do not have a power of two of entries, an index takes up to 36 bytes an entry. These bytes are in the reserve beyond the
-// budget.)
+// do not have a power of two of entries, an index takes up to 36 bytes an entry; if keys begin alike, a sorted run may take up to
+// 22. These bytes are in the reserve beyond the budget.)
 constexpr uint64_t kMemtableEntry = 96;
-constexpr uint64_t kEntryEverywhere = 3728;
+constexpr uint64_t kEntryEverywhere = 4096;
 // The number of tables at which writers are throttled. L0 stays below three times this number.
 constexpr uint32_t kSlowdownTables = 12;
 constexpr uint32_t kMaxImmutables = 4;
