@@ -10,6 +10,7 @@ target_compile_features(braiddb_traced PUBLIC cxx_std_20)
 target_compile_definitions(braiddb_traced PUBLIC BRAIDDB_CRASH_TEST)
 target_link_libraries(braiddb_traced PUBLIC PMDK::pmemobj PMDK::pmem NUMA::numa XxHash::xxhash Boost::headers Threads::Threads)
 braiddb_compile_options(braiddb_traced STRICT)
+braiddb_unity(braiddb_traced ${traced_sources})
 # -fno-builtin: copies are calls, which can be wrapped.
 target_compile_options(braiddb_traced PRIVATE -O2 -fsanitize=thread -fno-builtin -Wno-maybe-uninitialized)
 

@@ -15,12 +15,11 @@ namespace {
 // Batch size of the pipeline: each step prefetches, for this many entries, the data of the next step. The prefetches of a batch
 // follow each other directly, so that many are in flight at once.
 constexpr size_t kAhead = 32;
-constexpr uint64_t kTowerOffset = offsetof(LogEntry, next);
 
 // Walks one piece after the other, and appends the entries to the result.
-class Lane {
+class IndexLane {
  public:
-  Lane(const RegionSet* regions, const KeyOrder* order, ScanResult* result)
+  IndexLane(const RegionSet* regions, const KeyOrder* order, ScanResult* result)
       : regions_(*regions), order_(*order), result_(result) {}
 
   bool idle() const { return !current_; }
@@ -269,7 +268,7 @@ void Clear(ScanResult* result) {
 
 void ScanChunkByIndex(const std::vector<MergePiece>& pieces, const BraidedList& l1, const TallIndex& index, ScanResult* result) {
   Clear(result);
-  WalkPieces(pieces, Lane(&l1.regions(), &l1.order(), result), *result);
+  WalkPieces(pieces, IndexLane(&l1.regions(), &l1.order(), result), *result);
   if (result->damaged) return;
   SortEntries(l1.order(), result->items.begin(), result->items.end());
   // Two equal entries mean that two pieces led to the same entry: a list is damaged.

@@ -44,7 +44,7 @@ class MergeBatch {
   // Applies the batch through the journal and clears it. `progress`: see MergeJournal::Apply.
   Status Commit(PmPtr progress, uint64_t* flushed_lines);
 
-  static PmPtr TowerOf(PmPtr entry) { return entry + offsetof(LogEntry, next); }
+  static PmPtr TowerOf(PmPtr entry) { return entry + kTowerOffset; }
 
  private:
   struct Slot {

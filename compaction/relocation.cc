@@ -17,7 +17,7 @@
 namespace braiddb {
 namespace {
 
-constexpr size_t kAhead = 16;
+constexpr size_t kEntriesAhead = 16;
 constexpr size_t kEntriesPerStop = 1 << 12;
 // Segments with a larger live fraction are not relocated: the copies would cost more than the freed space is worth.
 constexpr double kDense = 0.875;
@@ -108,9 +108,9 @@ class Copier {
              family.order->Compare(live[end].entry->key(), live[begin].entry->key()) == 0) {
         ++end;
       }
-      for (; fetched < std::min(live.size(), end + 2 * kAhead); ++fetched) {
+      for (; fetched < std::min(live.size(), end + 2 * kEntriesAhead); ++fetched) {
         FetchEntry(live[fetched].entry);
-        if (fetched >= kAhead) FetchEntryEnd(live[fetched - kAhead].entry);
+        if (fetched >= kEntriesAhead) FetchEntryEnd(live[fetched - kEntriesAhead].entry);
       }
       FindKey(*family.order, cursor.get(), {&live[begin], end - begin});
       if (job_.regions->damage_seen()) return RegionSet::DamagedList();
@@ -156,7 +156,7 @@ class Copier {
     const uint64_t bytes_before = result_.bytes;
     for (size_t i = 0; i < entries.size(); ++i) {
       if (Stopped(i)) return Status::Aborted("stopped");
-      if (i + kAhead < entries.size()) Prefetch(entries[i + kAhead].from);
+      if (i + kEntriesAhead < entries.size()) Prefetch(entries[i + kEntriesAhead].from);
       PmPtr copy;
       if (Status status = Copy(entries[i], &copy); !status.ok()) return status;
       builder.Append(job_.regions->Resolve<LogEntry>(copy), copy);

@@ -182,7 +182,7 @@ class Merger {
     context_.index_changes->Add(list, version.entry, version.item->prefix, is_whole, [&](uint32_t layer) -> const LogEntry* {
       const PmPtr tower = before[layer];
       if (tower == HeadTower(layer == 0 ? 0 : list)) return nullptr;
-      return Resolve(PmPtr(tower.raw() - offsetof(LogEntry, next)));
+      return Resolve(PmPtr(tower.raw() - kTowerOffset));
     });
   }
 

@@ -13,7 +13,6 @@ namespace {
 
 // Number of steps to the right on one layer before a lane climbs to the next higher layer.
 constexpr uint32_t kStepsBeforeClimb = 6;
-constexpr uint64_t kTowerOffset = offsetof(LogEntry, next);
 
 // A lane runs one search at a time, and advances it by one memory access per Step.
 //
@@ -25,9 +24,9 @@ constexpr uint64_t kTowerOffset = offsetof(LogEntry, next);
 //            up to date by CatchUp, and only if the entry needs them.
 //
 //   kIdle ──Begin──► kEntry ──► kSearch ──► (found) ──► kEntry of the next entry … ──► kIdle at the end of the piece
-class Lane {
+class SearchLane {
  public:
-  Lane(const BraidedList& l1, uint32_t start_layer, ScanResult* result)
+  SearchLane(const BraidedList& l1, uint32_t start_layer, ScanResult* result)
       : l1_(l1),
         regions_(l1.regions()),
         order_(l1.order()),
@@ -275,7 +274,7 @@ void ScanChunk(const std::vector<MergePiece>& pieces, const BraidedList& l1, uin
   result->damaged = false;
   result->items.clear();
   result->towers.clear();
-  WalkPieces(pieces, Lane(l1, start_layer, result), *result);
+  WalkPieces(pieces, SearchLane(l1, start_layer, result), *result);
   SortEntries(l1.order(), result->items.begin(), result->items.end());
   // Two equal entries mean that two pieces led to the same entry: a list is damaged.
   for (size_t i = 1; i < result->items.size(); ++i) result->damaged |= result->items[i].entry == result->items[i - 1].entry;

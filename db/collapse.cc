@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <thread>
 
 #include "db/db_impl.h"
 #include "db/no_memory.h"
@@ -17,10 +16,6 @@ namespace braiddb {
 // The number of keys per family that are remembered until a collapse takes them. Keys wait if readers hold old copies, or if the
 // family has no merge operator.
 static constexpr size_t kMaxWaitingKeys = MergeStats::kMostOperandKeys;
-// How long a caller who wants everything collapsed waits for readers of old copies. Threads of the database read a view for a
-// moment only, unless they have no CPU.
-static constexpr int kReaderChecks = 100;
-static constexpr std::chrono::microseconds kReaderPause{500};
 
 // REQUIRES: compaction_mutex_
 void DBImpl::NoteOperandKeys(const Family& family, std::vector<std::string> keys) {
@@ -91,10 +86,8 @@ Status DBImpl::CollapseFamily(const Family& family, std::vector<std::string>* ke
 // REQUIRES: as RelocateSparse.
 Status DBImpl::CollapseAll() {
   for (bool more = true; more;) {
-    for (int turn = 0; !operand_keys_.empty() && !ReleaseMoved() && turn < kReaderChecks; ++turn) {
-      BRAIDDB_SYNC_POINT("DBImpl::CollapseAll:Wait");
-      std::this_thread::sleep_for(kReaderPause);
-    }
+    // Threads of the database read a view for a moment only, unless they have no CPU.
+    if (!operand_keys_.empty()) ReleaseMovedWithin(std::chrono::milliseconds(50));
     Status status = CollapseOperands(&more);
     if (status.ok() && more) status = CompactTables();
     if (!status.ok()) return status;

@@ -791,6 +791,8 @@ class DBImpl final : public DB {
   void KeepMoved(MovedEntries entries);
   // Releases the segments that the last relocation emptied, all at once. False while readers may need them.
   bool ReleaseMoved();
+  // The same, and waits for readers that are about to leave.
+  bool ReleaseMovedWithin(std::chrono::nanoseconds limit);
   Status RelocateAll();
   // Live entries with smaller numbers may be copied now; 0: no entry may. REQUIRES: compaction_mutex_
   uint64_t BoundaryOfCopies();

@@ -9,7 +9,7 @@ constexpr auto kReport = Outcome::kReport;
 constexpr auto kLater = Outcome::kLater;
 constexpr auto kEnds = Outcome::kEndsWriting;
 
-struct Row {
+struct WorkRow {
   Work work;
   Outcome outcomes[static_cast<size_t>(Cause::kCount)];
 };
@@ -17,7 +17,7 @@ struct Row {
 // Only a failed persist ends writing, with one exception: if a part of the work is already done, every error ends writing,
 // because DRAM and media may differ, or because a retry would meet the same damage again. kEnds also stands where no way is known
 // in which the error could occur.
-constexpr Row kTable[] = {
+constexpr WorkRow kOutcomes[] = {
     // work                 kPersist kCorruption kNoSpace kRefused kNoMemory kStopped kCaller
     {Work::kReserveLog, {kEnds, kEnds, kReport, kReport, kReport, kReport, kReport}},
     {Work::kAppend, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},       // the entry may be durable but is not visible
@@ -38,7 +38,7 @@ constexpr Row kTable[] = {
 
 constexpr bool IsInOrder() {
   size_t number = 0;
-  for (const Row& row : kTable) {
+  for (const WorkRow& row : kOutcomes) {
     if (static_cast<size_t>(row.work) != number++) return false;
   }
   return number == static_cast<size_t>(Work::kCount);
@@ -75,7 +75,7 @@ Cause CauseOf(const Status& status, bool persist_failed) noexcept {
 }
 
 Outcome OutcomeOf(Work work, Cause cause) noexcept {
-  return kTable[static_cast<size_t>(work)].outcomes[static_cast<size_t>(cause)];
+  return kOutcomes[static_cast<size_t>(work)].outcomes[static_cast<size_t>(cause)];
 }
 
 }  // namespace braiddb

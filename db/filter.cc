@@ -29,7 +29,7 @@ namespace {
 
 // Entries that one step adds, and entries between two checks whether the database is being closed.
 constexpr uint64_t kEntriesPerStep = 1 << 14;
-constexpr uint64_t kEntriesPerCheck = 1 << 12;
+constexpr uint64_t kKeysPerCheck = 1 << 12;
 // A filter has room for at least this number of keys beyond the present ones, so that a growing database has few parts.
 constexpr uint64_t kMinRoom = 1 << 20;
 // Keys for which the first part of a filter has room. A second part costs each get another cache line, and doubles the rate of
@@ -190,7 +190,7 @@ bool DBImpl::AddEntries(const KeyOrder& order, EntryCursor* cursor, uint64_t cou
   for (uint64_t i = 0;; ++i, cursor->NextKey()) {
     const LogEntry* const entry = cursor->entry();
     if (entry == nullptr) break;
-    if (i % kEntriesPerCheck == 0 && stopping_.load(std::memory_order_acquire)) return false;
+    if (i % kKeysPerCheck == 0 && stopping_.load(std::memory_order_acquire)) return false;
     const PmPtr place = regions_->Find(entry);
     if (!place || entry->height() > kMaxHeight ||
         !regions_->Holds(place + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8)) ||

@@ -26,7 +26,7 @@ constexpr uint64_t kYoungRegionBytes = 4ull << 20;  // a region that is no large
 // the second otherwise. If a merge of sorted runs had to be given up, the limit doubles, up to the third.
 constexpr std::chrono::milliseconds kShortPause{5};
 constexpr std::chrono::milliseconds kLongPause{50};
-constexpr std::chrono::milliseconds kMaxPause{1000};
+constexpr std::chrono::milliseconds kLongestPause{1000};
 // The interval between two checks whether the database is idle.
 constexpr std::chrono::milliseconds kIdleRound{5000};
 // If a merge of sorted runs that a seemingly idle CPU allowed is given up, it is not tried again before this number of flushes.
@@ -119,7 +119,7 @@ void DBImpl::FlushUntilStopped() {
         lock.unlock();
         restored_orders_wait_.store(false, std::memory_order_relaxed);
         const bool is_done = MergeTableOrders(OrdersFor::kPause);
-        given_up = is_done ? std::chrono::milliseconds(0) : std::min(2 * std::max(pause, given_up), kMaxPause);
+        given_up = is_done ? std::chrono::milliseconds(0) : std::min(2 * std::max(pause, given_up), kLongestPause);
         for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {  // reclaims the sorted runs that were merged
         }
         lock.lock();

@@ -25,7 +25,7 @@ constexpr std::string_view kHeader =
 constexpr std::string_view kVersion = "Version";
 constexpr std::string_view kDatabase = "DBOptions";
 constexpr std::string_view kFamily = "CFOptions";
-constexpr std::string_view kTable = "TableOptions/";
+constexpr std::string_view kAnyTable = "TableOptions/";
 constexpr std::string_view kOwnTable = "TableOptions/BraidDB";
 constexpr std::string_view kDefaultFamily = "default";
 constexpr std::string_view kNone = "nullptr";
@@ -319,7 +319,7 @@ class Reader {
     family_ = nullptr;
     has_database_ = has_database_ || line.title == kDatabase;
     has_family_ = has_family_ || (line.title == kFamily && is_default);
-    is_ignored_ = line.title.starts_with(kTable) && line.title != kOwnTable;  // sections of RocksDB's tables mean nothing here
+    is_ignored_ = line.title.starts_with(kAnyTable) && line.title != kOwnTable;  // sections of RocksDB's tables mean nothing here
     if (line.title == kVersion || line.title == kDatabase || is_ignored_) return Status::OK();
     if (line.title == kFamily || line.title == kOwnTable) {
       if (!is_default && !line.argument.empty()) family_ = FamilyOf(line);

@@ -14,7 +14,7 @@ namespace {
 
 // The number of entries of the last level that one step passes: some tenths of a second, during which merges wait. The search for
 // the begin of a range costs as much as kSearchCostEntries entries.
-constexpr size_t kEntriesPerStep = kCrashTest ? 24 : 256 << 10;
+constexpr size_t kEntriesPerRound = kCrashTest ? 24 : 256 << 10;
 constexpr size_t kSearchCostEntries = kCrashTest ? 1 : 16;
 // The number of records that one write deletes.
 constexpr size_t kRecordsPerWrite = kCrashTest ? 4 : 1024;
@@ -148,7 +148,7 @@ Status DBImpl::SweepStretches() {
     const auto is_before = [&](Slice bound) {
       return cursor->entry() != nullptr && family->order.Compare(cursor->entry()->key(), bound) < 0;
     };
-    for (size_t entries = 0; next < round.stretches.size() && entries < kEntriesPerStep; ++next) {
+    for (size_t entries = 0; next < round.stretches.size() && entries < kEntriesPerRound; ++next) {
       const Slice end = round.stretches[next].second;
       const Slice begin = next == round.next && round.position ? Slice(*round.position) : round.stretches[next].first;
       cursor->Seek(SearchKey(family->order, begin, kMaxSequence));
@@ -156,7 +156,7 @@ Status DBImpl::SweepStretches() {
       if (is_before(end)) swept.emplace_back(begin, end);
       for (; is_before(end); cursor->Next()) {
         // All versions of one key are swept by one step.
-        if (++entries > kEntriesPerStep && family->order.Compare(cursor->entry()->key(), begin) > 0) {
+        if (++entries > kEntriesPerRound && family->order.Compare(cursor->entry()->key(), begin) > 0) {
           stop.emplace(cursor->entry()->key());
           break;
         }

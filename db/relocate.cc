@@ -1,5 +1,7 @@
 // Relocation: copies the live entries of sparse segments to new ones. The copies form a table, which becomes the oldest of L0.
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "compaction/relocation.h"
 #include "db/db_impl.h"
@@ -163,6 +165,17 @@ bool DBImpl::ReleaseMoved() {
   for (Segment* segment : moved_->retired) Release(segment);
   moved_.reset();
   moved_waits_.store(false, std::memory_order_relaxed);
+  return true;
+}
+
+bool DBImpl::ReleaseMovedWithin(std::chrono::nanoseconds limit) {
+  constexpr std::chrono::microseconds kPause{200};
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!ReleaseMoved()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    BRAIDDB_SYNC_POINT("DBImpl::ReleaseMovedWithin:Wait");
+    std::this_thread::sleep_for(kPause);
+  }
   return true;
 }
 

@@ -19,13 +19,9 @@
 namespace braiddb {
 namespace {
 
-constexpr uint64_t kCheckIntervalNs = 300'000;
 constexpr int64_t kRefusalMs = 1000;
 // A round may have been under way when the writer arrived, so two rounds must end.
 constexpr uint64_t kRounds = 2;
-// Readers that are about to leave may still use relocated originals.
-constexpr int kReaderChecks = 50;
-constexpr std::chrono::microseconds kReaderPause{200};
 
 int64_t NowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -53,6 +49,7 @@ Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, Lo
     explicit Waiting(std::atomic<uint32_t>& of) : count(of) { count.fetch_add(1, std::memory_order_acq_rel); }
     ~Waiting() { count.fetch_sub(1, std::memory_order_release); }
   };
+  constexpr uint64_t kCheckIntervalNs = 300'000;
   const Waiting waiting(waiting_for_room_);
   NotifyWork();
   Status status;
@@ -93,7 +90,7 @@ void DBImpl::ServeRoom() {
 bool DBImpl::MakeRoom() try {
   BRAIDDB_SYNC_POINT("DBImpl::MakeRoom");
   const uint64_t released = segments_->recycled_count();
-  for (int turn = 0; !ReleaseMoved() && turn < kReaderChecks; ++turn) std::this_thread::sleep_for(kReaderPause);
+  ReleaseMovedWithin(std::chrono::milliseconds(10));
   epochs_.Reclaim();
   if (segments_->recycled_count() != released) return true;
   if (l0_load_.oldest_id() != UINT64_MAX || resume_merge_.load(std::memory_order_acquire)) {
@@ -131,7 +128,7 @@ bool DBImpl::RelocateForRoom() {
 
 bool DBImpl::FlushForRoom() {
   if (immutable_count_.load(std::memory_order_acquire) > 0) {
-    std::this_thread::sleep_for(kReaderPause);
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
     return true;
   }
   const Memtable* active = nullptr;

@@ -9,7 +9,6 @@
 //   compaction thread may sleep, or wait for a CPU, and until its next search writers would have no valid limit.
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "db/db_impl.h"
@@ -17,13 +16,9 @@
 namespace braiddb {
 namespace {
 
-constexpr uint64_t kCheckIntervalNs = 200'000;
 // The longest wait without a search of the compaction thread. Another thread may hold compaction_mutex_ and wait for this very
 // write.
 constexpr uint64_t kMaxWaitNs = 10'000'000'000;
-// Readers that are about to leave may still use relocated originals.
-constexpr int kReaderChecks = 10;
-constexpr std::chrono::microseconds kReaderPause{100};
 constexpr uint64_t kMemtablesInSlack = 16;
 // The part of the slack that is kept free, at most, in sixteenths.
 constexpr uint64_t kMaxFreeSixteenths = 9;
@@ -69,6 +64,7 @@ bool DBImpl::SpaceIsShort() const {
 
 void DBImpl::HoldForSpace(ThreadState* thread) {
   if (!IsHeldForSpace()) return;
+  constexpr uint64_t kCheckIntervalNs = 200'000;
   held_writers_.fetch_add(1, std::memory_order_acq_rel);
   NotifyWork();
   uint64_t looks = space_looks_.load(std::memory_order_acquire);
@@ -105,7 +101,7 @@ uint64_t DBImpl::BytesNotMerged() const {
 // REQUIRES: compaction_mutex_, or that no other thread exists yet.
 void DBImpl::LookAtSpace(bool gained) {
   const bool is_held = held_writers_.load(std::memory_order_acquire) > 0;
-  for (int turn = 0; is_held && !ReleaseMoved() && turn < kReaderChecks; ++turn) std::this_thread::sleep_for(kReaderPause);
+  if (is_held) ReleaseMovedWithin(std::chrono::milliseconds(1));
   uint64_t space = 0;
   uint64_t live = 0;
   uint64_t largest = 0;

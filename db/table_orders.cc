@@ -7,14 +7,14 @@
 namespace braiddb {
 namespace {
 
-// kFanIn neighbouring runs of the same number of tables become one run, up to kMaxTables. So each entry is merged twice. Larger
-// runs are not merged, because a flush would wait for the merge.
+// kFanIn neighbouring runs of the same number of tables become one run, up to kMaxTablesOfRun. So each entry is merged twice.
+// Larger runs are not merged, because a flush would wait for the merge.
 constexpr size_t kFanIn = 4;
-constexpr size_t kMaxTables = 16;
+constexpr size_t kMaxTablesOfRun = 16;
 constexpr uint64_t kMaxEntries = 4ull << 20;
 // Limits of further merges for future iterators, made when a CPU is idle or writers pause.
 constexpr size_t kFanInIdle = 2;
-constexpr size_t kMaxTablesIdle = 32;
+constexpr size_t kMaxTablesOfIdleMerge = 32;
 // The limit of entries for a merge into the last level, and for a merge of all runs if tables are not merged automatically.
 constexpr uint64_t kMaxEntriesOfMerge = 16ull << 20;
 // The newest runs are joined with an older run that has at most this number of times as many entries as they have.
@@ -50,7 +50,7 @@ Orders ChooseOrders(const FamilyView& levels, const Leaving& leaving, size_t mos
     leaves = is_leaving;
     entries += ordered->order->entries();
     chosen.insert(chosen.begin(), ordered->order);
-    if (chosen.size() < (each < kMaxTables ? kFanIn : kFanInIdle)) continue;
+    if (chosen.size() < (each < kMaxTablesOfRun ? kFanIn : kFanInIdle)) continue;
     if (entries <= most_entries) return chosen;
     chosen.clear();
     entries = 0;
@@ -84,7 +84,7 @@ bool DBImpl::GoesByOrder(const Family& family) const { return family.kind->index
 
 // With a DRAM budget, the number that the budget allows for.
 uint64_t DBImpl::MostEntriesOfOrder() const {
-  return dram_.is_set() ? kMaxTables * options_.memtable_max_entries : kMaxEntriesOfMerge;
+  return dram_.is_set() ? kMaxTablesOfRun * options_.memtable_max_entries : kMaxEntriesOfMerge;
 }
 
 // Puts `together` in the place of the runs `of` in the view. Does nothing if a merge has removed the tables, will remove some of
@@ -121,7 +121,7 @@ bool DBImpl::MergeTableOrders(OrdersFor whom) try {
   const auto wait = [this](uint32_t memtables) {
     return immutable_count_.load(std::memory_order_acquire) >= memtables || stopping_.load(std::memory_order_acquire);
   };
-  const size_t most_tables = whom == OrdersFor::kIterators ? kMaxTables : kMaxTablesIdle;
+  const size_t most_tables = whom == OrdersFor::kIterators ? kMaxTablesOfRun : kMaxTablesOfIdleMerge;
   const uint64_t most_entries = std::min(kMaxEntries, MostEntriesOfOrder());
   bool may_take_all = whom == OrdersFor::kPause && !changing_.MergesByItself();
   BRAIDDB_SYNC_POINT_ARG("DBImpl::MergeTableOrders:All", &may_take_all);

@@ -37,6 +37,11 @@ size_t SizeOfTagged(uint64_t hash) { return kHeadSize + (hash >> 40) % ((hash >>
 
 }  // namespace
 
+Violation Judge(const Status& status, const char* what) {
+  if (status.ok()) return std::nullopt;
+  return std::string(what) + ": " + status.ToString();
+}
+
 uint64_t Content::HashOf(uint32_t key, uint32_t generation) const { return Mix64(seed_ ^ Mix64(MakeHead(key, generation))); }
 
 // Mostly ten to two hundred bytes. Sometimes none, thousands, or more than a segment.

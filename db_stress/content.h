@@ -7,11 +7,15 @@
 #include <string>
 
 #include "braiddb/slice.h"
+#include "braiddb/status.h"
 
 namespace braiddb::stress {
 
 // A description of the violation, or nothing.
 using Violation = std::optional<std::string>;
+
+// The violation that a call should have succeeded; nothing if it did. `what`: the name of the call.
+Violation Judge(const Status& status, const char* what);
 
 // Keys are identified by number. Generation 0 is the state before the first write: the key does not exist.
 // LAYOUT of a value: generation and number of the key, 4 bytes each (or a tag of 8 bytes), then words that follow from these and

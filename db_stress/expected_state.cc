@@ -17,7 +17,6 @@ namespace braiddb::stress {
 
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr auto kAcquire = std::memory_order_acquire;
 constexpr auto kRelease = std::memory_order_release;
 

@@ -17,6 +17,8 @@
 
 namespace braiddb::stress {
 
+inline constexpr auto kRelaxed = std::memory_order_relaxed;
+
 // The generations of one key. They increase and are never reused, even if a write was lost.
 struct KeyState {
   std::atomic<uint32_t> acknowledged{0};

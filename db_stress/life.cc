@@ -15,7 +15,6 @@ namespace braiddb::stress {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kRelaxed = std::memory_order_relaxed;
 // Period of the child's check of the clock and its orders. A kill may come between two checks.
 constexpr auto kTick = std::chrono::milliseconds(2);
 

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using std::chrono::microseconds;
 
 constexpr auto kHung = std::chrono::seconds(180);
-constexpr auto kPause = microseconds(200);
+constexpr auto kPollInterval = microseconds(200);
 
 bool IsStopSignalPending() {
   sigset_t pending;
@@ -230,7 +230,7 @@ bool Supervisor::AwaitServing(ChildProcess* child) {
   const auto end = Clock::now() + kHung;
   while (!database_->expected->serving()) {
     if (child->Ended() || Clock::now() > end) return false;
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kPollInterval);
   }
   return true;
 }

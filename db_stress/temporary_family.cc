@@ -6,15 +6,6 @@
 
 namespace braiddb::stress {
 
-namespace {
-
-Violation Judge(const Status& status, const char* what) {
-  if (status.ok()) return std::nullopt;
-  return std::string(what) + ": " + status.ToString();
-}
-
-}  // namespace
-
 Violation TemporaryFamily::Verify(const ReadOptions& read) const {
   const auto iterator = store_->db()->NewIterator(read, store_->temporary(number_)->get());
   uint32_t count = 0;

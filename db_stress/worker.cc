@@ -10,14 +10,8 @@ namespace braiddb::stress {
 
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;
 // Must never be visible, because a later update of the same batch overwrites the key.
 constexpr char kOverwritten[] = "overwritten in its own batch";
-
-Violation Judge(const Status& status, const char* what) {
-  if (status.ok()) return std::nullopt;
-  return std::string(what) + ": " + status.ToString();
-}
 
 Violation In(const char* what, Violation wrong) {
   if (wrong) wrong->insert(0, std::string(what) + ": ");

@@ -134,6 +134,8 @@ struct LogEntry {
 };
 
 static_assert(sizeof(LogEntry) == 24 && offsetof(LogEntry, next) == 24 && offsetof(LogEntry, shape) == 20);
+// The distance from an entry to its tower.
+inline constexpr uint64_t kTowerOffset = offsetof(LogEntry, next);
 static_assert(offsetof(LogEntry, checksum) == 0 && offsetof(LogEntry, tag) == 8 && offsetof(LogEntry, value_size) == 16);
 static_assert(alignof(LogEntry) == 8, "next words are stored atomically");
 static_assert(LogEntry::kMarks <= LogEntry::kTagBits, "marks lie in bits that an address does not use");

@@ -1,21 +1,20 @@
 #include "pmem/database_file.h"
 
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <filesystem>
 
+#include "pmem/checked_text.h"
 #include "pmem/posix.h"
 #include "util/check.h"
 
 namespace braiddb {
 namespace {
 
-constexpr std::string_view kTitle = "braiddb-database ";
-constexpr std::string_view kChecksum = "checksum ";
+constexpr std::string_view kDatabaseTitle = "braiddb-database ";
 constexpr unsigned kVersion = 1;
 constexpr size_t kMaxFileBytes = 1u << 20;  // more than 16 paths of 4,095 bytes, each escaped to three times its length
 
@@ -27,19 +26,12 @@ const char* NameOf(State state) {
   return state == State::kDestroying ? "DESTROYING" : "DATABASE";
 }
 
-// Returns the last line of a file with this body.
-std::string ChecksumLine(std::string_view body) {
-  char line[32];
-  std::snprintf(line, sizeof(line), "checksum %016" PRIx64 "\n", static_cast<uint64_t>(XXH3_64bits(body.data(), body.size())));
-  return line;
-}
-
 // Returns true if the text is what a crash may leave of a CREATING that was renamed before it was durable: a prefix of its
 // bytes, then zeros. A text with a checksum line is complete, or damaged.
 bool IsTorn(std::string_view text) {
   text = text.substr(0, text.find_last_not_of('\0') + 1);
-  const std::string_view start = text.substr(0, kTitle.size());
-  return kTitle.starts_with(start) && text.find(kChecksum) == text.npos;
+  const std::string_view start = text.substr(0, kDatabaseTitle.size());
+  return kDatabaseTitle.starts_with(start) && text.find(kChecksumWord) == text.npos;
 }
 
 // Parses a line of a keyword and an escaped path. Returns false if the keyword differs or the path is empty or not escaped
@@ -82,23 +74,6 @@ bool UnescapePath(std::string_view escaped, std::string* path) {
   return true;
 }
 
-std::string WithChecksum(std::string body) {
-  BRAIDDB_DCHECK(!body.empty() && body.back() == '\n');
-  return body + ChecksumLine(body);
-}
-
-std::vector<std::string> CheckedLines(std::string_view text) {
-  const size_t checksum = text.rfind(kChecksum);
-  if (checksum == std::string_view::npos || text.substr(checksum) != ChecksumLine(text.substr(0, checksum))) return {};
-  std::vector<std::string> lines;
-  for (std::string_view rest = text.substr(0, checksum); !rest.empty();) {
-    const size_t end = std::min(rest.find('\n'), rest.size() - 1);
-    lines.emplace_back(rest.substr(0, end));
-    rest.remove_prefix(end + 1);
-  }
-  return lines;
-}
-
 // Uses weakly_canonical, which resolves links in the part that exists, and falls back to the absolute path without links
 // resolved.
 std::string AbsolutePath(const std::string& path) {
@@ -118,7 +93,7 @@ std::string DatabaseFile::FilePath(const std::string& directory, State state) {
 // A region inside the database's directory is written relative to it, so that the directory can be moved as a whole.
 std::string DatabaseFile::ToText() const {
   char head[80];
-  std::snprintf(head, sizeof head, "%s%u\ndatabase %016" PRIx64 "\n", kTitle.data(), kVersion, database_id);
+  std::snprintf(head, sizeof head, "%s%u\ndatabase %016" PRIx64 "\n", kDatabaseTitle.data(), kVersion, database_id);
   std::string text = std::string(head) + "path " + EscapePath(path) + "\n";
   const std::string inside = path + "/";
   for (const std::string& region : regions) {
@@ -135,8 +110,8 @@ Status DatabaseFile::Parse(std::string_view text, const std::string& file, const
   };
   // The version is checked before the checksum: another version may have another kind of checksum.
   unsigned version = 0;
-  if (!text.starts_with(kTitle)) return damaged("is not a file of BraidDB, or damaged");
-  if (std::sscanf(std::string(text.substr(kTitle.size(), 12)).c_str(), "%u", &version) != 1) return damaged("is damaged");
+  if (!text.starts_with(kDatabaseTitle)) return damaged("is not a file of BraidDB, or damaged");
+  if (std::sscanf(std::string(text.substr(kDatabaseTitle.size(), 12)).c_str(), "%u", &version) != 1) return damaged("is damaged");
   if (version != kVersion) {
     return Status::NotSupported(file + " has format version " + std::to_string(version) + ", this program knows version " +
                                 std::to_string(kVersion) + " only; use the BraidDB that wrote it");

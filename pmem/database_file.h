@@ -71,12 +71,6 @@ std::string EscapePath(std::string_view path);
 // Decodes a result of EscapePath. Returns false if an escape is cut off, is not hexadecimal, or stands for a zero byte.
 bool UnescapePath(std::string_view escaped, std::string* path);
 
-// Returns the lines of a text without its last line, which is the checksum of the others. Empty if the checksum is missing or
-// wrong.
-std::vector<std::string> CheckedLines(std::string_view text);
-// Returns `body` and its checksum line. REQUIRES: `body` ends with a newline.
-std::string WithChecksum(std::string body);
-
 // Returns the absolute path. Symbolic links in the part that exists are resolved; slashes at the end are removed. If the system
 // cannot tell the current directory, returns `path` as it is.
 std::string AbsolutePath(const std::string& path);

@@ -18,13 +18,13 @@
 #include "pmem/posix.h"
 #include "util/check.h"
 #include "util/file.h"
+#include "util/page_size.h"
 
 namespace braiddb {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kDefaultAlignment = 2ull << 20;
 
 // Facts of a device that /sys has: its size, and the unit in which ranges of it can be mapped.

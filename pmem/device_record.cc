@@ -1,7 +1,5 @@
 #include "pmem/device_record.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cinttypes>
@@ -9,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "pmem/checked_text.h"
 #include "pmem/device.h"
 #include "pmem/device_record_for_test.h"
 #include "pmem/part_list.h"
@@ -20,11 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxRecordBytes = 1u << 20;
-constexpr std::string_view kTitle = "braiddb-devices 1\n";
+constexpr std::string_view kDevicesTitle = "braiddb-devices 1\n";
 constexpr std::string_view kInUse = "state in-use\n";
 constexpr std::string_view kClosed = "state closed\n";
 constexpr std::string_view kModule = "module ";
-constexpr std::string_view kChecksum = "checksum ";
 // Directories of a module in /sys that hold its identity and its count, one for each kind of platform.
 constexpr const char* kBuses[] = {"nfit", "papr", "cxl"};
 
@@ -32,12 +30,6 @@ constexpr const char* kBuses[] = {"nfit", "papr", "cxl"};
 std::string& DeviceRoot() {
   static std::string root;
   return root;
-}
-
-std::string ChecksumLine(std::string_view body) {
-  char line[32];
-  std::snprintf(line, sizeof(line), "checksum %016" PRIx64 "\n", static_cast<uint64_t>(XXH3_64bits(body.data(), body.size())));
-  return line;
 }
 
 // Removes the prefix from the text. Returns false if the text begins otherwise.
@@ -130,13 +122,13 @@ void SetDeviceRootForTest(const std::string& root) { DeviceRoot() = root; }
 // ---- The record
 
 std::string DeviceRecord::ToText() const {
-  std::string text{kTitle};
+  std::string text{kDevicesTitle};
   text += in_use ? kInUse : kClosed;
   for (const MemoryModule& module : modules) {
     const std::string count = module.unsafe_shutdowns.has_value() ? std::to_string(*module.unsafe_shutdowns) : "-";
     text.append(kModule).append(module.name).append(" ").append(count).append(" ").append(module.identity).append("\n");
   }
-  return text + ChecksumLine(text);
+  return WithChecksum(std::move(text));
 }
 
 // The text is consumed from its front: title, state, one line for each module.
@@ -144,10 +136,8 @@ Status DeviceRecord::Parse(std::string_view text, const std::string& path, Devic
   const auto damaged = [&] { return Status::Corruption("the record of memory modules " + path + " is damaged"); };
   // The checksum is checked first, so everything behind it was written by ToText.
   *record = DeviceRecord();
-  const size_t checksum = text.rfind(kChecksum);
-  if (checksum == std::string_view::npos || text.substr(checksum) != ChecksumLine(text.substr(0, checksum))) return damaged();
-  text = text.substr(0, checksum);
-  if (!TakePrefix(kTitle, &text)) return damaged();
+  if (!CheckedBody(text, &text)) return damaged();
+  if (!TakePrefix(kDevicesTitle, &text)) return damaged();
   record->in_use = TakePrefix(kInUse, &text);
   if (!record->in_use && !TakePrefix(kClosed, &text)) return damaged();
   while (!text.empty()) {

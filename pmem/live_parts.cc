@@ -16,16 +16,16 @@
 #include "pmem/posix.h"
 #include "pmem/region_files.h"
 #include "util/check.h"
+#include "util/page_size.h"
 
 namespace braiddb {
 namespace {
 
-constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kLargestAlignment = 1ull << 30;
 constexpr uint64_t kMaxReservedBytes = 1ull << 46;  // half of a process's address space; larger sums are damage
 // Reads of PARTS that do not fit the heap, before that counts as damage. The writer needs one or two steps in between.
-constexpr int kTries = 50;
-constexpr auto kPause = std::chrono::milliseconds(1);
+constexpr int kListTries = 50;
+constexpr auto kListPause = std::chrono::milliseconds(1);
 
 constexpr uint64_t RoundUp(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -97,9 +97,9 @@ uint64_t LiveParts::HeapEnd() const {
 Status LiveParts::MapNewParts() {
   BRAIDDB_DCHECK(base_ != nullptr);
   Status status;
-  for (int tries = 0; tries < kTries; ++tries) {
+  for (int tries = 0; tries < kListTries; ++tries) {
     if (mapped_parts_ > 0 && HeapEnd() <= mapped_bytes_) return Status::OK();
-    if (tries > 1) std::this_thread::sleep_for(kPause);
+    if (tries > 1) std::this_thread::sleep_for(kListPause);
     PartList list;
     status = ReadList(&list);
     if (status.ok() && mapped_parts_ > 0) status = CheckInPlace();

@@ -1,19 +1,17 @@
 #include "pmem/part_list.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <numeric>
 
+#include "pmem/checked_text.h"
 #include "pmem/layout.h"
 
 namespace braiddb {
 namespace {
 
-constexpr std::string_view kTitle = "braiddb-parts ";
-constexpr std::string_view kChecksum = "checksum ";
+constexpr std::string_view kPartsTitle = "braiddb-parts ";
 
 // Moves the first line of `text` to *line, and removes its newline. Returns false if there is no complete line.
 bool TakeLine(std::string_view* text, std::string* line) {
@@ -22,13 +20,6 @@ bool TakeLine(std::string_view* text, std::string* line) {
   *line = text->substr(0, end);
   text->remove_prefix(end + 1);
   return true;
-}
-
-// Returns the last line of a list with this body.
-std::string ChecksumLine(std::string_view body) {
-  char line[32];
-  std::snprintf(line, sizeof(line), "checksum %016" PRIx64 "\n", static_cast<uint64_t>(XXH3_64bits(body.data(), body.size())));
-  return line;
 }
 
 // Returns the Corruption of a list, with advice.
@@ -96,25 +87,25 @@ uint64_t PartList::TotalBytes() const {
 
 std::string PartList::ToText() const {
   char head[128];
-  std::snprintf(head, sizeof(head), "%s%u\ndatabase %016" PRIx64 "\nregion %u of %u\n", kTitle.data(), kRegionFormatVersion,
+  std::snprintf(head, sizeof(head), "%s%u\ndatabase %016" PRIx64 "\nregion %u of %u\n", kPartsTitle.data(), kRegionFormatVersion,
                 database_id, region, region_count);
   std::string text = head;
   for (size_t i = 0; i < parts.size(); ++i) text += "part " + PartName(i) + " " + std::to_string(parts[i]) + "\n";
   if (next != 0) text += "next " + PartName(parts.size()) + " " + std::to_string(next) + "\n";
-  return text + ChecksumLine(text);
+  return WithChecksum(std::move(text));
 }
 
 Status PartList::Parse(std::string_view text, const std::string& path, PartList* list) {
   *list = PartList();
   // The version is checked first: in another version the rest may have another meaning.
   unsigned version = 0;
-  if (!text.starts_with(kTitle)) return Damaged(path, "is empty or not a part list");
-  if (std::sscanf(std::string(text.substr(kTitle.size(), 12)).c_str(), "%u", &version) != 1) return Damaged(path, "is damaged");
+  if (!text.starts_with(kPartsTitle)) return Damaged(path, "is empty or not a part list");
+  if (std::sscanf(std::string(text.substr(kPartsTitle.size(), 12)).c_str(), "%u", &version) != 1)
+    return Damaged(path, "is damaged");
   if (version != kRegionFormatVersion) return UnknownFormat(path, version);
-  const size_t checksum = text.rfind(kChecksum);
-  if (checksum == std::string_view::npos) return Damaged(path, "is truncated");
-  const std::string_view body = text.substr(0, checksum);
-  if (text.substr(checksum) != ChecksumLine(body)) return Damaged(path, "has a wrong checksum");
+  std::string_view body;
+  if (text.find(kChecksumWord) == std::string_view::npos) return Damaged(path, "is truncated");
+  if (!CheckedBody(text, &body)) return Damaged(path, "has a wrong checksum");
   if (!ParseBody(body, list)) return Damaged(path, "cannot be understood");
   return Status::OK();
 }

@@ -120,7 +120,7 @@ void ReplaceMutexFunctions() {
   (void)replaced;
 }
 
-bool IsZero(const uint8_t* page, size_t bytes) { return page[0] == 0 && std::memcmp(page, page + 1, bytes - 1) == 0; }
+bool IsZeroPage(const uint8_t* page, size_t bytes) { return page[0] == 0 && std::memcmp(page, page + 1, bytes - 1) == 0; }
 
 // Returns runs of zero pages to the system. The content does not change: such a page reads as zeros again.
 void ReleaseZeroPages(const Block& block) {
@@ -128,7 +128,7 @@ void ReleaseZeroPages(const Block& block) {
   uint8_t* const end = block.EndOfPages(page);
   for (uint8_t* at = block.FirstPage(page); at < end;) {
     uint8_t* zeros = at;
-    while (zeros < end && IsZero(zeros, page)) zeros += page;
+    while (zeros < end && IsZeroPage(zeros, page)) zeros += page;
     if (zeros > at) (void)madvise(at, static_cast<size_t>(zeros - at), MADV_DONTNEED);
     at = zeros + page;
   }

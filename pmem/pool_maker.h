@@ -23,13 +23,11 @@
 #include "braiddb/status.h"
 #include "pmem/layout.h"
 #include "pmem/pool_format.h"
+#include "util/page_size.h"
 
 namespace braiddb {
 
 inline constexpr uint64_t kSmallPartBytes = 2ull << 20;  // the smallest part that PMDK opens
-inline constexpr uint64_t kPageBytes = 4096;             // PMDK aligns its headers to this
-
-constexpr uint64_t RoundUpToPage(uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
 inline constexpr uint64_t kSmallHeapBegin = RoundUpToPage(kPoolFirstLane + kFewLanes * kPoolLaneBytes);
 inline constexpr uint64_t kSmallZone = kSmallHeapBegin + kHeapHeaderBytes;

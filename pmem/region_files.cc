@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "pmem/checked_text.h"
 #include "pmem/database_file.h"
 #include "pmem/dax_device.h"
 #include "pmem/device_record.h"

@@ -14,7 +14,7 @@ namespace {
 
 // Checks that fail, before that counts as damage: a growth, or PMDK's open, changes words that belong together.
 constexpr int kPoolTries = 50;
-constexpr auto kPause = std::chrono::milliseconds(1);
+constexpr auto kPoolPause = std::chrono::milliseconds(1);
 constexpr int kSlotTries = 1000;  // reads of one metadata slot before its check counts as damaged
 
 }  // namespace
@@ -33,7 +33,7 @@ Status Region::OpenLive(std::unique_ptr<LiveParts> parts, std::shared_ptr<Region
   region->CountReservation();
   const char* damage = nullptr;
   for (int tries = 0; tries < kPoolTries; ++tries) {
-    if (tries > 1) std::this_thread::sleep_for(kPause);
+    if (tries > 1) std::this_thread::sleep_for(kPoolPause);
     if (Status status = parts->MapNewParts(); !status.ok()) return status;
     damage = PoolView(parts->base(), parts->mapped_bytes()).FindDamage();
     if (damage == nullptr) break;

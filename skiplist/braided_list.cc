@@ -7,7 +7,7 @@ namespace {
 
 // Returns the entry whose next words the tower is. REQUIRES: the tower is no head.
 const LogEntry* EntryOfTower(const uint64_t* tower) {
-  return reinterpret_cast<const LogEntry*>(reinterpret_cast<const char*>(tower) - offsetof(LogEntry, next));
+  return reinterpret_cast<const LogEntry*>(reinterpret_cast<const char*>(tower) - kTowerOffset);
 }
 
 // Steps along the bottom layer after which a search climbs the tower of its position, in any region. If the reader's region has

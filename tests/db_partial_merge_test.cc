@@ -261,7 +261,7 @@ TEST_P(DbPartialMergeTest, CompactRangeWaitsForReadersOfAMoment) {
   Compact();
   EXPECT_EQ(operator_->TakePartial(), (std::vector<Operands>{{"1", "2"}}));
   Merge("k", {"3", "4"});
-  SyncPoints::Instance().SetCallback("DBImpl::CollapseAll:Wait", [&reader](void*) { reader.reset(); });
+  SyncPoints::Instance().SetCallback("DBImpl::ReleaseMovedWithin:Wait", [&reader](void*) { reader.reset(); });
   SyncPoints::Instance().Enable();
   Compact();
   SyncPoints::Instance().Clear();

@@ -43,7 +43,7 @@ struct ImportArguments {
 };
 
 // The opened source of an import.
-struct Source {
+struct Origin {
   posix::Fd fd;          // of a file
   bool is_file = false;  // that has a position
   std::string name;
@@ -55,7 +55,7 @@ struct Source {
 };
 
 // Takes the format from --format, the name or the first bytes.
-Status ChooseFormat(const ImportArguments& arguments, const Source& source, RecordFormat* format) {
+Status ChooseFormat(const ImportArguments& arguments, const Origin& source, RecordFormat* format) {
   if (!arguments.format.empty()) {
     return ParseRecordFormat(arguments.format, format)
                ? Status::OK()
@@ -69,7 +69,7 @@ Status ChooseFormat(const ImportArguments& arguments, const Source& source, Reco
              : Status::InvalidArgument(source.name + ": the format is not known; choose it by --format");
 }
 
-Status OpenFileSource(const ImportArguments& arguments, Source* source) {
+Status OpenFileSource(const ImportArguments& arguments, Origin* source) {
   const bool is_standard = arguments.file.empty() || arguments.file == "-";
   source->name = is_standard ? "standard input" : arguments.file;
   const int fd = is_standard ? dup(STDIN_FILENO) : open(arguments.file.c_str(), O_RDONLY | O_CLOEXEC);
@@ -94,7 +94,7 @@ Status OpenFileSource(const ImportArguments& arguments, Source* source) {
   return Status::OK();
 }
 
-Status OpenStoreSource(const ImportArguments& arguments, Source* source) {
+Status OpenStoreSource(const ImportArguments& arguments, Origin* source) {
   std::error_code error;
   source->name = arguments.file;
   source->path = std::filesystem::canonical(arguments.file, error);
@@ -104,7 +104,7 @@ Status OpenStoreSource(const ImportArguments& arguments, Source* source) {
 }
 
 // An import that appends to its own input has no end, and the file of its state is replaced and removed.
-Status CheckSkipFile(const ImportArguments& arguments, const Source& source) {
+Status CheckSkipFile(const ImportArguments& arguments, const Origin& source) {
   std::error_code error;
   const auto absolute = [&error](const std::string& path) { return std::filesystem::weakly_canonical(path, error); };
   if (!arguments.skip_file.empty() && absolute(arguments.skip_file) == absolute(ImportStatePath(arguments.database)))
@@ -124,7 +124,7 @@ uint64_t OffsetOf(const std::string& state) {
   return offset;
 }
 
-Status Save(const ImportArguments& arguments, const Source& source, const std::string& state) {
+Status Save(const ImportArguments& arguments, const Origin& source, const std::string& state) {
   if (source.path.empty()) return Status::OK();  // a pipe cannot be read again
   ImportState saved{0, source.path, source.settings, state, 0};
   if (Status status = ReadDatabaseId(arguments.database, &saved.database); !status.ok()) return status;
@@ -134,7 +134,7 @@ Status Save(const ImportArguments& arguments, const Source& source, const std::s
   return SaveImportState(arguments.database, saved);
 }
 
-Status Resume(const ImportArguments& arguments, const Source& source) {
+Status Resume(const ImportArguments& arguments, const Origin& source) {
   ImportState saved;
   uint64_t database = 0;
   if (source.path.empty())
@@ -158,7 +158,7 @@ Status Resume(const ImportArguments& arguments, const Source& source) {
   return source.reader->RestoreState(saved.reader);
 }
 
-int Print(const ImportArguments& arguments, const Source& source, const ImportReport& report) {
+int Print(const ImportArguments& arguments, const Origin& source, const ImportReport& report) {
   if (report.is_complete || arguments.as_json) {
     Facts facts;
     facts.Add("records", report.records);
@@ -178,7 +178,7 @@ int Print(const ImportArguments& arguments, const Source& source, const ImportRe
 }
 
 int RunWith(const ImportArguments& arguments) {
-  Source source;
+  Origin source;
   Session session;
   const InterruptGuard guard;
   Status status = arguments.store.empty() ? OpenFileSource(arguments, &source) : OpenStoreSource(arguments, &source);

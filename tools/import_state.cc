@@ -14,7 +14,7 @@
 namespace braiddb::tools {
 namespace {
 
-using Json = nlohmann::json;
+using StateJson = nlohmann::json;
 
 constexpr size_t kMaxStateFile = 1 << 20;
 constexpr uint64_t kCheckedBytes = 64 << 10;
@@ -32,13 +32,13 @@ std::string Hex(std::string_view bytes) {
   return text;
 }
 
-bool TakeNumber(const Json& json, const char* name, uint64_t* number) {
+bool TakeNumber(const StateJson& json, const char* name, uint64_t* number) {
   if (!json.is_object() || !json.contains(name) || !json[name].is_number_unsigned()) return false;
   *number = json[name].get<uint64_t>();
   return true;
 }
 
-bool TakeBytes(const Json& json, const char* name, std::string* bytes) {
+bool TakeBytes(const StateJson& json, const char* name, std::string* bytes) {
   return json.is_object() && json.contains(name) && json[name].is_string() &&
          DecodeHex(json[name].get_ref<const std::string&>(), bytes);
 }
@@ -47,7 +47,7 @@ bool TakeBytes(const Json& json, const char* name, std::string* bytes) {
 Status ReadState(const std::string& path, ImportState* state) {
   std::string text;
   if (Status status = ReadSmallFile(path, kMaxStateFile, &text); !status.ok()) return status;
-  const Json json = Json::parse(text, nullptr, false);
+  const StateJson json = StateJson::parse(text, nullptr, false);
   if (TakeNumber(json, "database", &state->database) && TakeBytes(json, "source", &state->source) &&
       TakeBytes(json, "settings", &state->settings) && TakeBytes(json, "reader", &state->reader) &&
       TakeNumber(json, "checksum", &state->checksum))
@@ -82,11 +82,11 @@ std::string ImportStatePath(const std::string& database) {
 }
 
 Status SaveImportState(const std::string& database, const ImportState& state) {
-  const Json json{{"database", state.database},
-                  {"source", Hex(state.source)},
-                  {"settings", Hex(state.settings)},
-                  {"reader", Hex(state.reader)},
-                  {"checksum", state.checksum}};
+  const StateJson json{{"database", state.database},
+                       {"source", Hex(state.source)},
+                       {"settings", Hex(state.settings)},
+                       {"reader", Hex(state.reader)},
+                       {"checksum", state.checksum}};
   const std::string path = ImportStatePath(database);
   bool is_of_others = false;
   if (Status status = Judge(path, &is_of_others); !status.ok()) return status;

@@ -19,7 +19,7 @@ constexpr size_t kMinTokenBytes = 16;
 
 HttpServer* server_to_stop = nullptr;  // set while signals are handled
 
-void OnSignal(int) {
+void StopOnSignal(int) {
   if (server_to_stop != nullptr) server_to_stop->Stop();
 }
 
@@ -42,7 +42,7 @@ Status Serve(const SourceOptions& source_options, const ListenAddress& address, 
   const auto handle = [&service](const HttpRequest& request) { return service.Handle(request); };
   if (Status status = HttpServer::Listen(address, {}, handle, &server); !status.ok()) return status;
   server_to_stop = server.get();
-  CatchEnd(OnSignal);
+  CatchEnd(StopOnSignal);
   std::printf("%s, %s, on http://%s/\n", source->path().c_str(),
               source->is_secondary() ? "as a copy of a database that is open elsewhere" : "open for reading",
               server->address().c_str());

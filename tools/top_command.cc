@@ -19,7 +19,7 @@ namespace {
 
 volatile std::sig_atomic_t stopped = 0;
 
-void OnSignal(int) { stopped = 1; }
+void EndOnSignal(int) { stopped = 1; }
 
 struct TopOptions {
   bool once = false;
@@ -78,7 +78,7 @@ int RunTop(const Arguments& arguments) {
   source_options.comparator = common.comparator;
   std::unique_ptr<Source> source;
   if (const Status status = Source::Open(source_options, &source); !status.ok()) return CannotLook(status);
-  CatchEnd(OnSignal);
+  CatchEnd(EndOnSignal);
   std::signal(SIGPIPE, SIG_IGN);
   Show(*source, options);
   return kSound;

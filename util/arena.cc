@@ -7,18 +7,12 @@
 #include <new>
 
 #include "util/huge_pages.h"
+#include "util/page_size.h"
 
 namespace braiddb {
-namespace {
-
-constexpr uint64_t kPage = 4096;
-constexpr uint64_t kHugePage = 2ull << 20;
-
-}  // namespace
-
 // Huge pages need an address that is a multiple of their size, so a larger range is mapped and trimmed.
 uint8_t* Arena::Map(uint64_t bytes, bool huge) {
-  const uint64_t slack = huge && bytes >= kHugePage ? kHugePage : 0;
+  const uint64_t slack = huge && bytes >= kHugePageBytes ? kHugePageBytes : 0;
   void* const range = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) return nullptr;
   auto* begin = static_cast<uint8_t*>(range);
@@ -118,7 +112,7 @@ bool Arena::MapLater(uint32_t later) {
 }
 
 uint64_t Arena::RoundUp(uint64_t bytes) const {
-  const uint64_t page = huge_ ? kHugePage : kPage;
+  const uint64_t page = huge_ ? kHugePageBytes : kPageBytes;
   return std::min((std::min(bytes, kMost) + page - 1) / page * page, first_bytes());
 }
 
@@ -142,7 +136,7 @@ void Arena::Reset(uint64_t keep_bytes) {
 
 bool Arena::EmptyFrom(uint64_t offset, uint64_t bytes) {
   if (heap_ == nullptr) return madvise(base_ + offset, bytes, MADV_DONTNEED) == 0;
-  const uint64_t end = std::min((offset + bytes + kPage - 1) / kPage * kPage, first_bytes());
+  const uint64_t end = std::min((offset + bytes + kPageBytes - 1) / kPageBytes * kPageBytes, first_bytes());
   return heap_->Empty(heap_offset_ + offset, end - offset);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "util/huge_pages.h"
+#include "util/page_size.h"
 #include "util/shared_memory.h"
 
 namespace braiddb {
@@ -34,7 +35,7 @@ class HugeArray {
     }
     void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return;
-    if (bytes >= kHugePage) AdviseHugePages(memory, bytes);
+    if (bytes >= kHugePageBytes) AdviseHugePages(memory, bytes);
     (void)madvise(memory, bytes, MADV_DONTDUMP);
     data_ = static_cast<T*>(memory);
     size_ = count;
@@ -77,15 +78,15 @@ class HugeArray {
   void Populate() {
     if (data_ == nullptr) return;
     (void)PopulatePages(data_, bytes());
-    if (heap_ != nullptr && bytes() >= kHugePage) (void)CollapseHugePages(data_, bytes());  // advice has no effect there
+    if (heap_ != nullptr && bytes() >= kHugePageBytes) (void)CollapseHugePages(data_, bytes());  // advice has no effect there
   }
 
   // Returns whole pages of the elements from `begin` on to the system. They are zero when touched again.
   void ReleaseFrom(uint64_t begin) {
-    const uint64_t first = (begin * sizeof(T) + kPage - 1) / kPage * kPage;
+    const uint64_t first = (begin * sizeof(T) + kPageBytes - 1) / kPageBytes * kPageBytes;
     if (first >= bytes()) return;
     if (heap_ != nullptr) {
-      (void)heap_->Empty(heap_offset_ + first, (bytes() - first + kPage - 1) / kPage * kPage);
+      (void)heap_->Empty(heap_offset_ + first, (bytes() - first + kPageBytes - 1) / kPageBytes * kPageBytes);
     } else {
       (void)madvise(reinterpret_cast<char*>(data_) + first, bytes() - first, MADV_DONTNEED);
     }
@@ -98,9 +99,6 @@ class HugeArray {
   bool empty() const { return size_ == 0; }
 
  private:
-  static constexpr uint64_t kPage = 4096;
-  static constexpr uint64_t kHugePage = 2ull << 20;
-
   T* data_ = nullptr;
   uint64_t size_ = 0;
   SharedHeap* heap_ = nullptr;  // null: private memory, or another process' array

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "util/page_size.h"
+
 namespace braiddb {
 namespace {
 
@@ -20,8 +22,6 @@ constexpr int kPopulate = MADV_POPULATE_WRITE;
 #else
 constexpr int kPopulate = 23;
 #endif
-
-constexpr uint64_t kHugePage = 2ull << 20;
 
 }  // namespace
 
@@ -47,19 +47,20 @@ int CollapseHugePages(void* address, size_t bytes) {
 //   would end the process.
 void FillWithHugePages(int fd, uint64_t bytes, const std::function<void(void* address)>& mapped) {
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) return;
-  const uint64_t reserved = bytes + kHugePage;
+  const uint64_t reserved = bytes + kHugePageBytes;
   void* const range = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) return;
-  auto* const aligned = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(range) + kHugePage - 1) & ~(kHugePage - 1));
+  auto* const aligned =
+      reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(range) + kHugePageBytes - 1) & ~(kHugePageBytes - 1));
   if (mmap(aligned, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == aligned) {
     mapped(aligned);
     // In pieces, so that after a refusal no further pages are written in vain.
-    constexpr uint64_t kPiece = 16 * kHugePage;
+    constexpr uint64_t kPiece = 16 * kHugePageBytes;
     for (uint64_t begin = 0, end = 0; begin < bytes; begin = end) {
       end = std::min(begin + kPiece, bytes);
       const char zero = 0;
       bool written = true;
-      for (uint64_t offset = begin; written && offset < end; offset += kHugePage) {
+      for (uint64_t offset = begin; written && offset < end; offset += kHugePageBytes) {
         written = pwrite(fd, &zero, 1, static_cast<off_t>(offset)) == 1;
       }
       if (!written) break;

@@ -13,29 +13,26 @@
 
 #include "util/check.h"
 #include "util/fork_guard.h"
+#include "util/page_size.h"
 
 namespace braiddb {
 namespace {
 
-constexpr uint64_t kPage = 4096;
-constexpr uint64_t kHugePage = 2ull << 20;
 constexpr uint64_t kLeast = 256ull << 20;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-uint64_t RoundToPages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
-
-// Maps the file, with `guard_bytes` of zeros behind it. The address is a multiple of kHugePage, as huge pages need. Null if the
-// system refuses.
+// Maps the file, with `guard_bytes` of zeros behind it. The address is a multiple of kHugePageBytes, as huge pages need. Null if
+// the system refuses.
 uint8_t* Map(int fd, uint64_t bytes, int protection, uint64_t guard_bytes) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  const uint64_t wanted = RoundToPages(bytes + guard_bytes);
-  const uint64_t reserved = wanted + kHugePage;
+  const uint64_t wanted = RoundUpToPage(bytes + guard_bytes);
+  const uint64_t reserved = wanted + kHugePageBytes;
   void* const range = mmap(nullptr, reserved, PROT_READ, flags, -1, 0);
   if (range == MAP_FAILED) return nullptr;
-  const uint64_t skipped = -reinterpret_cast<uintptr_t>(range) % kHugePage;
+  const uint64_t skipped = -reinterpret_cast<uintptr_t>(range) % kHugePageBytes;
   auto* const base = static_cast<uint8_t*>(range) + skipped;
   if (skipped != 0) munmap(range, skipped);
-  munmap(base + wanted, kHugePage - skipped);
+  munmap(base + wanted, kHugePageBytes - skipped);
   if (mmap(base, bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED) {
     munmap(base, wanted);
     return nullptr;
@@ -49,7 +46,7 @@ uint8_t* Map(int fd, uint64_t bytes, int protection, uint64_t guard_bytes) {
 // ---- SharedMemory
 
 std::unique_ptr<SharedMemory> SharedMemory::Create(uint64_t bytes) {
-  bytes = RoundToPages(bytes);
+  bytes = RoundUpToPage(bytes);
   const int fd = memfd_create("braiddb", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return nullptr;
   if (ftruncate(fd, static_cast<off_t>(bytes)) == 0 && fcntl(fd, F_ADD_SEALS, kSeals) == 0) {
@@ -71,7 +68,7 @@ std::unique_ptr<SharedMemory> SharedMemory::Attach(int fd, bool writable, uint64
   struct stat file {};
   const int seals = fcntl(fd, F_GET_SEALS);
   const bool is_sealed = seals >= 0 && (seals & kSeals) == kSeals;
-  if (is_sealed && fstat(fd, &file) == 0 && static_cast<uint64_t>(file.st_size) >= std::max(least_bytes, kPage)) {
+  if (is_sealed && fstat(fd, &file) == 0 && static_cast<uint64_t>(file.st_size) >= std::max(least_bytes, kPageBytes)) {
     const auto bytes = static_cast<uint64_t>(file.st_size);
     if (uint8_t* const base = Map(fd, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, guard_bytes)) {
       std::unique_ptr<SharedMemory> result(new (std::nothrow) SharedMemory(fd, base, bytes, guard_bytes, false));
@@ -96,14 +93,14 @@ int SharedMemory::OpenToRead() const {
 }
 
 void SharedMemory::Release(uint64_t offset, uint64_t bytes) {
-  BRAIDDB_DCHECK(offset % kPage == 0 && bytes % kPage == 0);
+  BRAIDDB_DCHECK(offset % kPageBytes == 0 && bytes % kPageBytes == 0);
   if (bytes != 0) (void)madvise(base_ + offset, bytes, MADV_REMOVE);
 }
 
 // ---- SharedHeap
 
 SharedHeap::SharedHeap(std::unique_ptr<SharedMemory> memory) : memory_(std::move(memory)) {
-  free_[kPage] = memory_->bytes() - kPage;  // offset 0 means none
+  free_[kPageBytes] = memory_->bytes() - kPageBytes;  // offset 0 means none
 }
 
 std::unique_ptr<SharedHeap> SharedHeap::Create() try {
@@ -116,12 +113,12 @@ std::unique_ptr<SharedHeap> SharedHeap::Create() try {
   return nullptr;
 }
 
-uint64_t SharedHeap::RoundUp(uint64_t bytes) { return RoundToPages(std::max<uint64_t>(bytes, 1)); }
+uint64_t SharedHeap::RoundUp(uint64_t bytes) { return RoundUpToPage(std::max<uint64_t>(bytes, 1)); }
 
 // First fit. The only allocation comes before the first change.
 uint64_t SharedHeap::Allocate(uint64_t bytes) try {
   bytes = RoundUp(bytes);
-  const uint64_t alignment = bytes >= kHugePage ? kHugePage : kPage;
+  const uint64_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
   const std::lock_guard lock(mutex_);
   for (auto range = free_.begin(); range != free_.end(); ++range) {
     const auto [begin, size] = *range;

@@ -13,7 +13,7 @@ constinit std::atomic<uint64_t> internal::taken_thread_indexes[kMaxThreads / 64]
 
 namespace {
 
-constexpr uint32_t kBitsPerWord = 64;
+constexpr uint32_t kSlotsPerWord = 64;
 
 // The set of indexes in use, one bit each. The mutex orders the return of an index before its next use, which gives the promised
 // happens-before.
@@ -21,19 +21,19 @@ class IndexSet {
  public:
   uint32_t Take() {
     std::lock_guard<std::mutex> lock(mutex_);
-    for (uint32_t word = 0; word < kMaxThreads / kBitsPerWord; ++word) {
+    for (uint32_t word = 0; word < kMaxThreads / kSlotsPerWord; ++word) {
       const uint64_t taken = taken_[word].load(std::memory_order_relaxed);
       if (~taken == 0) continue;
       const auto bit = static_cast<uint32_t>(__builtin_ctzll(~taken));
       taken_[word].store(taken | uint64_t{1} << bit, std::memory_order_seq_cst);
-      return word * kBitsPerWord + bit;
+      return word * kSlotsPerWord + bit;
     }
     return kNoThreadIndex;
   }
 
   void Give(uint32_t index) {
     std::lock_guard<std::mutex> lock(mutex_);
-    taken_[index / kBitsPerWord].fetch_and(~(uint64_t{1} << (index % kBitsPerWord)), std::memory_order_seq_cst);
+    taken_[index / kSlotsPerWord].fetch_and(~(uint64_t{1} << (index % kSlotsPerWord)), std::memory_order_seq_cst);
   }
 
  private:
