@@ -69,7 +69,7 @@ FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, con
   FlushResult result;
   result.table = std::move(table);
   ListBuilder builder(regions, result.table.get());
-  auto in_order = std::make_shared<TableOrder>(entries);
+  auto in_order = std::make_shared<TableOrder>(entries, memtable.arena()->heap());
   if (index != nullptr) index->Begin(entries, *order);
   const LogEntry* previous = nullptr;
   bool previous_is_kept = false;

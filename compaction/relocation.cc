@@ -152,7 +152,7 @@ class Copier {
     result_.moves.reserve(result_.moves.size() + entries.size());
     ListBuilder builder(job_.regions, table.get());
     const KeyOrder& order = *job_.families[family].order;
-    auto in_order = std::make_shared<TableOrder>(entries.size());
+    auto in_order = std::make_shared<TableOrder>(entries.size(), job_.heap);
     const uint64_t bytes_before = result_.bytes;
     for (size_t i = 0; i < entries.size(); ++i) {
       if (Stopped(i)) return Status::Aborted("stopped");

@@ -39,6 +39,7 @@ struct RelocationJob {
   SegmentAllocator* segments;
   std::vector<Family> families;
   const std::atomic<bool>* stop;
+  SharedHeap* heap = nullptr;  // for the sorted arrays; null: private memory
 };
 
 struct Relocation {

@@ -65,7 +65,8 @@ Status DBImpl::CollapseFamily(const Family& family, std::vector<std::string>* ke
   families[family.id] = {&order, pinned.view().Of(family.id)->l1.get(), MergedBoundary(family)};
   Relocation relocation;
   const std::shared_ptr<const RangeTombstones> ranges = RangesOf(family);
-  const RelocationJob job{regions_.get(), segments_.get(), std::move(families), &stopping_};
+  const RelocationJob job{regions_.get(), segments_.get(), std::move(families), &stopping_,
+                          live_heap_.load(std::memory_order_acquire)};
   const VersionFilter snapshots(CopySnapshots());
   Status status = CollapseKeys(job, family.id, *family.options.merge_operator, ranges.get(), snapshots, dram_.most_relocated,
                                keys, &relocation);

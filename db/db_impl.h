@@ -208,6 +208,7 @@ class DBImpl final : public DB {
   Family* FollowFamily(const LiveFamily& from);
   static void EndFamily(Family* family);
   std::shared_ptr<Memtable> AttachForeign(const LiveMemtable& from, MemtableKind kind);
+  bool AttachOrders(const LiveFamily& from, const FamilyView* before, FamilyView* levels) const;
   Status InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHold>& hold);
   Status InstallForeignRanges(uint64_t offset);
   // Throws LiveFailure.
@@ -680,6 +681,7 @@ class DBImpl final : public DB {
   enum class OrdersFor : uint8_t { kIterators, kIdleCpu, kPause };
   // False: the merge was interrupted for flushes, or because of a close.
   bool MergeTableOrders(OrdersFor whom);
+  void ShareOrders();
   // Called by the flush thread once for each flush: whether iterators were created a short time ago.
   bool IteratorsCome();
   uint64_t MostEntriesOfOrder() const;
@@ -1062,6 +1064,7 @@ class DBImpl final : public DB {
   std::atomic<bool> cache_is_resized_{false};  // a resize has begun; changed under cache_size_mutex_
   std::atomic<bool> resize_waits_{false};      // the resize waits for readers of the old table; changed under cache_size_mutex_
   std::atomic<bool> cache_should_be_shared_{false};  // a resize will move the table to the shared heap
+  bool orders_are_shared_ = false;                   // sorted arrays are in the shared heap; of the flush thread
   enum class OldTable : uint8_t { kInUse, kMoved, kRetired, kLeft };
   std::atomic<OldTable> old_table_{OldTable::kInUse};   // the state of the old table during a resize
   uint64_t resized_from_bytes_ = 0;                     // cache_size_mutex_

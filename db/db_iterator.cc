@@ -176,9 +176,10 @@ void DBIterator::SkipVersions(Slice key, uint64_t prefix) {
         continue;
       }
       if (StandsForOthers(*child)) return SeekAllTo(SearchKey(order_, key, 0));
-      child->cursor->Seek(SearchKey(order_, key, 0));  // behind all versions
+      const SearchKey behind(order_, key, 0);  // behind all versions
+      child->cursor->Seek(behind);
       Load(child);
-      if (!SameKey(*child, key, prefix)) break;
+      if (child->entry == nullptr || CompareEntry(order_, *child->entry, behind) > 0) break;
       db_->regions_->NoteDamage();  // it went in a circle
       child->entry = nullptr;
     }
@@ -255,10 +256,10 @@ void DBIterator::PassUncounted() {
     if (!SameKey(*child, key, prefix) || child->entry->sequence() <= sequence_) return turns_.FirstMoved();
   }
   if (StandsForOthers(*child)) return SeekAllTo(SearchKey(order_, key, sequence_));
-  const uint64_t before = child->entry->sequence();
-  child->cursor->Seek(SearchKey(order_, key, sequence_));
+  const SearchKey target(order_, key, sequence_);
+  child->cursor->Seek(target);
   Load(child);
-  if (SameKey(*child, key, prefix) && child->entry->sequence() >= before) {
+  if (child->entry != nullptr && CompareEntry(order_, *child->entry, target) < 0) {
     db_->regions_->NoteDamage();  // it went in a circle
     child->entry = nullptr;
   }

@@ -306,6 +306,33 @@ std::shared_ptr<Memtable> DBImpl::AttachForeign(const LiveMemtable& from, Memtab
   return memtable;
 }
 
+// Arrays that the last view has already are taken over, with their steps. `before`: null if there is no such view. Returns false
+// if the arrays do not fit the tables of *levels.
+bool DBImpl::AttachOrders(const LiveFamily& from, const FamilyView* before, FamilyView* levels) const {
+  size_t left = levels->l0.size();
+  for (const LiveOrder& listed : from.orders) {
+    if (listed.tables == 0 || listed.tables > left) return false;
+    left -= listed.tables;
+    std::shared_ptr<const TableOrder> order;
+    if (before != nullptr && listed.offset != 0) {
+      const auto known = std::ranges::find_if(before->orders, [&listed](const FamilyView::Ordered& other) {
+        return other.order != nullptr && other.order->id() == listed.id;
+      });
+      if (known != before->orders.end()) order = known->order;
+    }
+    if (order == nullptr && listed.offset != 0) {
+      order = TableOrder::Attach(live_reader_->heap(), {listed.id, listed.offset, listed.entries, listed.fetch_bytes});
+      if (order == nullptr) return false;
+    }
+    if (order != nullptr) {
+      levels->orders.push_back({std::move(order), listed.tables});
+    } else {
+      levels->orders.insert(levels->orders.end(), listed.tables, {nullptr, 1});
+    }
+  }
+  return left == 0;
+}
+
 // The block and what it names may be in other use if this reader has expired. So that is checked after each read of the heap.
 Status DBImpl::InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHold>& hold) {
   LiveView from;
@@ -348,7 +375,6 @@ Status DBImpl::InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHol
     FamilyView levels;
     levels.l1 = family->attached_level;
     for (const LiveTable& listed : each.tables) {
-      levels.orders.push_back({nullptr, 1});
       if (std::shared_ptr<PmTable> same = known.Find(listed)) {
         levels.l0.push_back(std::move(same));
         continue;
@@ -369,6 +395,7 @@ Status DBImpl::InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHol
       }
       levels.l0.push_back(std::move(table));
     }
+    if (!AttachOrders(each, is_known ? current_view_->Of(each.id) : nullptr, &levels)) return BadView();
     view->Alter(each.id, [&levels](FamilyView* of_view) { *of_view = std::move(levels); });
   }
   // A dropped family that the owner has purged stays in this view, empty, for its handles.

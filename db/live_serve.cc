@@ -243,6 +243,10 @@ void DBImpl::PublishView() noexcept try {
       table.heads = from->heads();
       family.tables.push_back(std::move(table));
     }
+    for (const auto& [order, tables] : levels.orders) {
+      const TableOrder::Shared shared = order == nullptr ? TableOrder::Shared() : order->shared();
+      family.orders.push_back({shared.id, shared.offset, shared.entries, shared.fetch_bytes, tables});
+    }
     view.families.push_back(std::move(family));
   });
   PublishBlock(&board_->view, view.Encode());

@@ -106,6 +106,10 @@ std::vector<uint64_t> LiveView::Encode() const {
       block.Add(table.heads.size());
       for (const uint64_t word : table.heads) block.Add(word);
     }
+    block.Add(family.orders.size());
+    for (const LiveOrder& order : family.orders) {
+      for (const uint64_t word : {order.id, order.offset, order.entries, order.fetch_bytes, order.tables}) block.Add(word);
+    }
   }
   return block.Finish();
 }
@@ -126,7 +130,7 @@ Status LiveView::Decode(const uint64_t* block, uint64_t words, LiveView* view) {
     memtable.heap_offset = reader.Next();
     memtable.first_bytes = reader.Next();
   }
-  view->families.resize(reader.Count(8));
+  view->families.resize(reader.Count(9));
   for (LiveFamily& family : view->families) {
     family.id = static_cast<uint32_t>(reader.Next());
     family.number = reader.Next();
@@ -146,6 +150,11 @@ Status LiveView::Decode(const uint64_t* block, uint64_t words, LiveView* view) {
       table.index_column = reader.Next();
       table.heads.resize(reader.Count(1));
       for (uint64_t& word : table.heads) word = reader.Next();
+    }
+    family.orders.resize(reader.Count(5));
+    for (LiveOrder& order : family.orders) {
+      for (uint64_t* const word : {&order.id, &order.offset, &order.entries, &order.fetch_bytes, &order.tables})
+        *word = reader.Next();
     }
   }
   return reader.Finish();

@@ -31,6 +31,15 @@ struct LiveTable {
   std::vector<uint64_t> heads;
 };
 
+// A sorted array over neighbouring tables (TableOrder::Shared); offset 0: there is none that other processes can read.
+struct LiveOrder {
+  uint64_t id = 0;
+  uint64_t offset = 0;
+  uint64_t entries = 0;
+  uint64_t fetch_bytes = 0;
+  uint64_t tables = 0;
+};
+
 struct LiveFamily {
   uint32_t id = 0;
   uint64_t number = 0;
@@ -40,6 +49,7 @@ struct LiveFamily {
   std::string name;
   std::string comparator;         // as the MANIFEST has it
   std::vector<LiveTable> tables;  // newest first
+  std::vector<LiveOrder> orders;  // newest first, together over all tables
 };
 
 // Thread safety: none.

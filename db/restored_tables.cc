@@ -57,7 +57,7 @@ std::vector<std::shared_ptr<PmTable>> DBImpl::ChooseRestoredTables(const ReadVie
 // database is being closed. Entries that were added to the index before a failure are without effect.
 std::shared_ptr<const TableOrder> DBImpl::WalkTable(const PmTable& table, L0IndexWriter* index) const {
   const KeyOrder& order = FindFamily(table.family())->order;
-  auto in_order = std::make_shared<TableOrder>(table.entries);
+  auto in_order = std::make_shared<TableOrder>(table.entries, live_heap_.load(std::memory_order_acquire));
   index->Begin(table.entries, order);
   BraidedCursor cursor(&table.list, nullptr);
   const LogEntry* before = nullptr;

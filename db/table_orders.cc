@@ -112,12 +112,34 @@ bool DBImpl::IteratorsCome() {
   return true;
 }
 
+// Copies the arrays that were made before the first live reader came to the heap that it reads. Called by the flush thread.
+void DBImpl::ShareOrders() {
+  SharedHeap* const heap = live_heap_.load(std::memory_order_acquire);
+  if (heap == nullptr || orders_are_shared_) return;
+  orders_are_shared_ = true;
+  std::vector<std::pair<const Family*, std::shared_ptr<const TableOrder>>> apart;
+  {
+    const PinnedView pinned(this);
+    pinned.view().ForEach([&](uint32_t id, const FamilyView& levels) {
+      for (const auto& [order, tables] : levels.orders) {
+        if (order != nullptr && order->shared().offset == 0) apart.emplace_back(FindFamily(id), order);
+      }
+    });
+  }
+  const auto stop = [this] { return stopping_.load(std::memory_order_acquire); };
+  for (const auto& [family, order] : apart) {
+    const std::shared_ptr<const TableOrder> copy = TableOrder::Merge({order}, *regions_, family->order, stop, heap);
+    if (copy != nullptr) InstallOrder(*family, {order}, copy, false);
+  }
+}
+
 // Merges runs in the flush thread, while no memtable waits: if iterators are created, if a CPU is idle, or if writers pause. If
 // tables are not merged automatically, a pause joins all runs. Runs that cannot be merged stay as they are: there is no memory,
 // or a merge has removed their tables meanwhile. Families with a merge operator are left out,
 // because each of their tables remembers the operands of keys itself (OperandRuns). manifest_mutex_ is not taken: a checkpoint
 // flushes lines under it, and a flush would have to wait.
 bool DBImpl::MergeTableOrders(OrdersFor whom) try {
+  ShareOrders();
   const auto wait = [this](uint32_t memtables) {
     return immutable_count_.load(std::memory_order_acquire) >= memtables || stopping_.load(std::memory_order_acquire);
   };
@@ -149,7 +171,9 @@ bool DBImpl::MergeTableOrders(OrdersFor whom) try {
       BRAIDDB_SYNC_POINT("DBImpl::MergeTableOrders:Chosen");
       // If iterators are created, merges of few runs are not interrupted: the next flush would only add runs.
       const auto stop = [&] { return takes_all ? wait(1) : whom == OrdersFor::kIdleCpu && wait(2); };
-      together = TableOrder::Merge(chosen, *regions_, family->order, [&] { return is_stopped = is_stopped || stop(); });
+      together = TableOrder::Merge(
+          chosen, *regions_, family->order, [&] { return is_stopped = is_stopped || stop(); },
+          live_heap_.load(std::memory_order_acquire));
     }
     if (together != nullptr) {
       InstallOrder(*family, chosen, together, false);
@@ -175,7 +199,8 @@ std::shared_ptr<const TableOrder> DBImpl::MergeOrdersOf(const Family& family, Or
   }
   if (entries > MostEntriesOfOrder()) return nullptr;
   const auto stop = [this] { return stopping_.load(std::memory_order_acquire); };
-  std::shared_ptr<const TableOrder> together = TableOrder::Merge(orders, *regions_, family.order, stop);
+  std::shared_ptr<const TableOrder> together =
+      TableOrder::Merge(orders, *regions_, family.order, stop, live_heap_.load(std::memory_order_acquire));
   if (together != nullptr && family.options.merge_operator == nullptr) InstallOrder(family, orders, together, true);
   return together;
 } catch (const std::bad_alloc&) {

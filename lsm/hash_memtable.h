@@ -11,6 +11,7 @@
 
 #include "index/ordered_item.h"
 #include "index/prefix_steps.h"
+#include "log/foreign_entry.h"
 #include "lsm/memtable.h"
 #include "pmem/region_set.h"
 

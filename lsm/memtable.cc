@@ -50,11 +50,6 @@ Memtable* Memtable::FindShared(uint32_t family) const {
   return sibling == nullptr ? nullptr : const_cast<Memtable*>(this)->Adopt(family, std::move(sibling));
 }
 
-const LogEntry* Memtable::ForeignEntry(const RegionSet& regions, PmPtr place) {
-  alignas(64) static const uint8_t zeros[4096] = {};
-  return regions.Holds(place) ? regions.Resolve<LogEntry>(place) : reinterpret_cast<const LogEntry*>(zeros);
-}
-
 std::shared_ptr<LogExtent> Memtable::AddExtent(Segment* segment, uint64_t begin) {
   auto extent = std::make_shared<LogExtent>();
   extent->segment = segment;

@@ -149,9 +149,6 @@ class Memtable {
   std::vector<std::shared_ptr<LogExtent>> TakeExtents();
 
  protected:
-  // An entry of another process' memtable. Its words are not trusted, since the memory may be in use for something else if this
-  // reader has expired (db/live_reader.h). The result can be read in any case.
-  static const LogEntry* ForeignEntry(const RegionSet& regions, PmPtr place);
   // A search in another process' memtable that makes more steps goes in a circle: the memory is no memtable any more.
   static constexpr uint32_t kMaxForeignSteps = 1 << 26;
 

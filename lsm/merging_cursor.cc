@@ -31,6 +31,7 @@ MergingCursor::MergingCursor(const RegionSet* regions, const KeyOrder* order, st
       level_(std::move(level)),
       entries_(SumOfSizes(arrays_, level_.get())),
       fetches_blocks_(fetch_bytes() > kMostBytesByStep),
+      is_foreign_(std::ranges::any_of(arrays_, &OrderedArray::is_foreign)),
       items_ahead_(std::max(kItemsAhead, kMostItemsAhead / std::bit_ceil(arrays_.size()))),
       sources_(std::bit_ceil(arrays_.size() + (level_ == nullptr ? 0 : 1))),
       searches_(arrays_.size()),
@@ -195,6 +196,7 @@ inline void MergingCursor::PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* 
 template <MergingCursor::Path kPath>
 size_t MergingCursor::Merge(size_t until, size_t looks) {
   const RegionSet& regions = *regions_;
+  const bool is_foreign = is_foreign_;
   Source* const sources = sources_.data();
   uint64_t* const keys = keys_.data();
   uint64_t* const losers = losers_.data();
@@ -256,7 +258,9 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
     const bool are_alike = item.prefix == last.prefix;
     const bool are_whole = (item.word & last.word & Item::kWhole) != 0;
     const bool is_older = item.IsOlder() | (are_alike & are_whole);
-    const auto entry = reinterpret_cast<uint64_t>(regions.Resolve<LogEntry>(item.Entry()));
+    const LogEntry* const resolved =
+        __builtin_expect(is_foreign, 0) ? ForeignEntry(regions, item.Entry()) : regions.Resolve<LogEntry>(item.Entry());
+    const auto entry = reinterpret_cast<uint64_t>(resolved);
     const uint64_t tied = are_alike & (keeps_all | !are_whole) ? unlooked : 0;
     static_assert(Merged::kTied == Item::kWhole);
     ring_[made % kRing] = {item.prefix, entry | tied | is_older * Item::kOlder};
@@ -460,8 +464,12 @@ void MergingCursor::NextKey() {
   for (size_t versions = 1; StandsOnOlder(); ++versions) {
     if (versions == kVersionsBeforeSearch) {
       const Merged& version = ring_[at_ % kRing];
+      const SearchKey behind(version.prefix, version.entry()->key(), 0);
       found_ = Found::kNothing;
-      return Seek(SearchKey(version.prefix, version.entry()->key(), 0));
+      Seek(behind);
+      // A foreign array that changes could lead back again and again.
+      if (is_foreign_ && entry_ != nullptr && CompareEntry(*order_, *entry_, behind) <= 0) entry_ = nullptr;
+      return;
     }
     Step();
   }

@@ -13,6 +13,7 @@
 #include "index/bit_tree.h"
 #include "index/cursor.h"
 #include "index/key_order.h"
+#include "log/foreign_entry.h"
 #include "log/log_entry.h"
 #include "lsm/ordered_array.h"
 #include "pmem/region_set.h"
@@ -164,7 +165,10 @@ class MergingCursor final : public EntryCursor {
   static void PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* losers, Turn* winner);
   // Compares equal keys by their entries, or by the sources. REQUIRES: the keys are equal.
   bool Precedes(const Turn& a, const Turn& b) const;
-  const LogEntry* At(const Item& item) const { return regions_->Resolve<LogEntry>(item.Entry()); }
+  const LogEntry* At(const Item& item) const {
+    if (__builtin_expect(is_foreign_, 0)) return ForeignEntry(*regions_, item.Entry());
+    return regions_->Resolve<LogEntry>(item.Entry());
+  }
   // Positions all arrays at the first item at or after the target.
   void FindAll(const SearchKey& target);
   // Begins a step of the search in an array, in a new range: by a bit tree if there is one, else by halves. Prefetches what the
@@ -241,6 +245,7 @@ class MergingCursor final : public EntryCursor {
   const std::unique_ptr<EntryCursor> level_;
   const uint64_t entries_;
   const bool fetches_blocks_;
+  const bool is_foreign_;  // at least one of the arrays is
   const size_t items_ahead_;
   // One per leaf of the tree: the arrays, the level, and empty sources up to a power of two.
   Few<Source> sources_;

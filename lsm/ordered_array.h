@@ -22,6 +22,7 @@ struct OrderedArray {
   const AlikeSteps* alike = nullptr;    // the same
   uint64_t fetch_bytes = 0;             // TypicalEntryBytes of the items
   std::shared_ptr<const void> owner{};  // keeps items, steps and alike alive; null if the array's user does
+  bool is_foreign = false;              // another process' array: its items are not trusted (ForeignEntry)
 
   // True if many neighbours, or all items, have one prefix.
   bool IsAlike() const { return size > 1 && (!alike->empty() || items[0].prefix == items[size - 1].prefix); }
@@ -51,7 +52,7 @@ struct OrderedArray {
     while (at != end && items[at].prefix == prefix) ++at;
     if (at != end || end == size || items[end].prefix != prefix) return at;
     if (prefix == UINT64_MAX) return size;
-    return FindPrefix(steps->Find(prefix + 1), prefix + 1);
+    return std::max(at, FindPrefix(steps->Find(prefix + 1), prefix + 1));  // items of a foreign array may change meanwhile
   }
 };
 

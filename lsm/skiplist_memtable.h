@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "log/foreign_entry.h"
 #include "lsm/memtable.h"
 #include "pmem/region_set.h"
 

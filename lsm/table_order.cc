@@ -1,18 +1,53 @@
 #include "lsm/table_order.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "log/fetch_entry.h"
 #include "lsm/alike_items.h"
 #include "lsm/merging_cursor.h"
 #include "lsm/ordered_merge.h"
 #include "util/check.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
+namespace {
+
+uint64_t NextId() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
+HugeArray<OrderedItem> TableOrder::Allocate(uint64_t entries, SharedHeap* heap) {
+  HugeArray<Item> items(entries, heap);
+  return items.empty() && heap != nullptr ? HugeArray<Item>(entries) : std::move(items);
+}
+
+TableOrder::TableOrder(uint64_t entries, SharedHeap* heap)
+    : id_(NextId()), heap_(heap), items_(Allocate(entries == 0 ? 1 : entries, heap)) {
+  items_.Populate();
+}
+
+std::shared_ptr<const TableOrder> TableOrder::Attach(const SharedMemory& memory, const Shared& shared) {
+  if (shared.offset == 0 || shared.offset % alignof(Item) != 0 || shared.offset >= memory.bytes() || shared.entries == 0 ||
+      shared.entries > (memory.bytes() - shared.offset) / sizeof(Item))
+    return nullptr;
+  return std::shared_ptr<const TableOrder>(
+      new TableOrder(HugeArray<Item>::Attach(memory, shared.offset, shared.entries), shared));
+}
+
+void TableOrder::MakeSteps() const {
+  std::call_once(steps_are_made_, [this] {
+    steps_.Build(size_, [this](size_t i) { return items_[i].prefix; });
+    BRAIDDB_SYNC_POINT("TableOrder::MakeSteps:Made");
+  });
+}
 
 // Doubles the capacity. Without memory the array becomes empty, and Finish returns false.
 bool TableOrder::Grow() {
-  HugeArray<Item> larger(2 * items_.size());
+  HugeArray<Item> larger = Allocate(2 * items_.size(), heap_);
   if (larger.empty()) {
     items_ = {};
     size_ = 0;
@@ -176,10 +211,10 @@ class TableOrder::Alike {
 //       fit their prefixes and share one. If many keys share a prefix, a second pass over their items merges them by their
 //       entries, which are prefetched.
 std::shared_ptr<const TableOrder> TableOrder::Merge(const Orders& orders, const RegionSet& regions, const KeyOrder& order,
-                                                    const Stop& stop) {
+                                                    const Stop& stop, SharedHeap* heap) {
   uint64_t entries = 0;
   for (const auto& one : orders) entries += one->size_;
-  auto merged = std::make_shared<TableOrder>(entries);
+  auto merged = std::make_shared<TableOrder>(entries, heap);
   if (merged->items_.empty()) return nullptr;
   std::vector<OrderedFunnel::Items> inputs;
   for (const auto& one : orders) inputs.emplace_back(&one->items_[0], one->size_);

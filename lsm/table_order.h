@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "index/prefix_steps.h"
 #include "lsm/ordered_array.h"
 #include "util/huge_array.h"
+#include "util/shared_memory.h"
 
 namespace braiddb {
 
@@ -28,6 +30,9 @@ namespace braiddb {
 //                  the hiding entry last; readers check the mark (DBIterator::Counts).
 // MEMORY           About 16.5 bytes per entry until the tables have been merged, and AlikeSteps if keys begin alike. Without the
 //                  memory, readers use the lists.
+// LIVE READERS     An array in a SharedHeap is also read by other processes. Each makes the search steps for itself when its
+//                  first iterator comes: a pass over each 16th item, and half a byte per item. It makes no AlikeSteps, which
+//                  would read every key, so a search among keys that begin alike halves the range.
 // CONCURRENCY      Immutable once finished, except for the atomic members.
 class TableOrder {
  public:
@@ -35,8 +40,9 @@ class TableOrder {
   // Returns true if a merge should give up.
   using Stop = std::function<bool()>;
 
-  // Sized for about `entries` entries.
-  explicit TableOrder(uint64_t entries) : items_(entries == 0 ? 1 : entries) { items_.Populate(); }
+  // Sized for about `entries` entries. `heap`: where the array lies, so that other processes can read it; it must outlive the
+  // array. Null, or without room: private memory.
+  explicit TableOrder(uint64_t entries, SharedHeap* heap = nullptr);
   TableOrder(const TableOrder&) = delete;
   TableOrder& operator=(const TableOrder&) = delete;
 
@@ -53,10 +59,26 @@ class TableOrder {
   // Merges several arrays, given newest first. Null if there is no memory, or if `stop` returns true; `stop` is called at
   // intervals. May throw std::bad_alloc.
   static std::shared_ptr<const TableOrder> Merge(const Orders& orders, const RegionSet& regions, const KeyOrder& order,
-                                                 const Stop& stop);
+                                                 const Stop& stop, SharedHeap* heap = nullptr);
 
-  // For cursors. This object and the tables must outlive them.
-  OrderedArray array() const { return {&items_[0], size_, &steps_, &alike_, fetch_bytes_}; }
+  // What another process needs to attach to an array.
+  struct Shared {
+    uint64_t id = 0;      // unique in the owner's process
+    uint64_t offset = 0;  // in the heap; 0: the array is in private memory, or empty
+    uint64_t entries = 0;
+    uint64_t fetch_bytes = 0;
+  };
+  Shared shared() const { return {id_, size_ == 0 ? 0 : items_.heap_offset(), size_, fetch_bytes_}; }
+  // The array of another process, whose heap `memory` maps. Null if the range is not in the heap, or empty. May throw
+  // std::bad_alloc.
+  static std::shared_ptr<const TableOrder> Attach(const SharedMemory& memory, const Shared& shared);
+  uint64_t id() const { return id_; }
+
+  // For cursors. This object and the tables must outlive them. Of an attached array, may throw std::bad_alloc.
+  OrderedArray array() const {
+    if (__builtin_expect(is_attached_, 0)) MakeSteps();
+    return {&items_[0], size_, &steps_, &alike_, fetch_bytes_, nullptr, is_attached_};
+  }
   std::unique_ptr<EntryCursor> NewCursor(const RegionSet* regions, const KeyOrder* order) const;
   uint64_t entries() const { return size_; }
   // Of the i-th entry: KeyOrder::Prefix of its key, its address, and whether the entry before is a newer version of its key.
@@ -69,7 +91,8 @@ class TableOrder {
   // The same for a merge of all arrays during a pause of the writers; a merge with fewer neighbours may still succeed.
   bool stays_apart_at_pauses() const { return stays_apart_at_pauses_.load(std::memory_order_relaxed); }
   void StayApartAtPauses() const { stays_apart_at_pauses_.store(true, std::memory_order_relaxed); }
-  uint64_t bytes() const { return size_ * sizeof(Item) + steps_.bytes() + alike_.bytes(); }
+  // DRAM of this process.
+  uint64_t bytes() const { return (is_attached_ ? 0 : size_ * sizeof(Item)) + steps_.bytes() + alike_.bytes(); }
 
  private:
   using Item = OrderedItem;
@@ -82,10 +105,20 @@ class TableOrder {
   // Items per batch: merged, then post-processed while they are in the CPU's caches.
   static constexpr size_t kItemsAtOnce = 4096;
 
+  TableOrder(HugeArray<Item> items, const Shared& shared)
+      : id_(shared.id), is_attached_(true), items_(std::move(items)), size_(shared.entries), fetch_bytes_(shared.fetch_bytes) {}
+  static HugeArray<Item> Allocate(uint64_t entries, SharedHeap* heap);
   bool Grow();
+  // Of an attached array: makes the search steps, unless they are there.
+  void MakeSteps() const;
+
+  const uint64_t id_;
+  const bool is_attached_ = false;
+  SharedHeap* const heap_ = nullptr;
   HugeArray<Item> items_;  // the first size_ are in use; empty: there was no memory
   uint64_t size_ = 0;
-  PrefixSteps steps_;
+  mutable std::once_flag steps_are_made_;  // of an attached array
+  mutable PrefixSteps steps_;
   AlikeSteps alike_;
   uint64_t fetch_bytes_ = 0;  // typical bytes of an entry
   mutable std::atomic<bool> stays_apart_{false};

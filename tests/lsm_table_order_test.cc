@@ -20,11 +20,12 @@ class TableOrderTest : public testing::Test {
   bool Before(const LogEntry* a, const LogEntry* b) const { return CompareEntries(store_.order(), *a, *b) < 0; }
 
   // Of these versions; what it has is added to entries_.
-  std::shared_ptr<const TableOrder> MakeOrder(const std::vector<Version>& versions, bool are_copies = false) {
+  std::shared_ptr<const TableOrder> MakeOrder(const std::vector<Version>& versions, bool are_copies = false,
+                                              SharedHeap* heap = nullptr) {
     std::vector<const LogEntry*> entries;
     for (const Version& version : versions) entries.push_back(store_.Resolve(store_.Write(version)));
     std::sort(entries.begin(), entries.end(), [this](const auto* a, const auto* b) { return Before(a, b); });
-    auto order = std::make_shared<TableOrder>(entries.size() / 2);  // it grows
+    auto order = std::make_shared<TableOrder>(entries.size() / 2, heap);  // it grows
     const LogEntry* last = nullptr;
     for (const LogEntry* entry : entries) {
       order->Append(store_.order().Prefix(entry->key()), store_.regions()->Find(entry),
@@ -123,6 +124,88 @@ TEST_F(TableOrderTest, KnowsWhichVersionsAreOlder) {
   const auto together = TableOrder::Merge(fours, *store_.regions(), store_.order(), kNever);
   ASSERT_NE(together, nullptr);
   ExpectAll(*together);
+}
+
+// As another process reads it, which makes its own steps.
+TEST_F(TableOrderTest, AnArrayOfAnotherProcessReadsTheSame) {
+  const auto heap = SharedHeap::Create();
+  ASSERT_NE(heap, nullptr);
+  for (const KeyKind& keys : kKeyKinds) {
+    SCOPED_TRACE(keys.name);
+    entries_.clear();
+    Orders orders;
+    for (int i = 0; i < 3; ++i) {
+      std::vector<Version> versions;
+      for (int j = 0; j < 700; ++j) versions.push_back({keys.draw(&random_), next_++});
+      orders.insert(orders.begin(), MakeOrder(versions, false, heap.get()));
+    }
+    const auto together = TableOrder::Merge(orders, *store_.regions(), store_.order(), kNever, heap.get());
+    ASSERT_NE(together, nullptr);
+    const auto attached = TableOrder::Attach(heap->memory(), together->shared());
+    ASSERT_NE(attached, nullptr);
+    EXPECT_TRUE(attached->array().is_foreign);
+    EXPECT_LT(attached->bytes(), together->bytes() / 16);
+    ExpectAll(*attached);
+  }
+}
+
+TEST_F(TableOrderTest, AttachRefusesWhatIsNotInTheHeap) {
+  const auto heap = SharedHeap::Create();
+  ASSERT_NE(heap, nullptr);
+  const uint64_t bytes = heap->memory().bytes();
+  const uint64_t end = bytes - sizeof(OrderedItem);
+  EXPECT_NE(TableOrder::Attach(heap->memory(), {1, end, 1, 64}), nullptr);
+  for (const auto& [offset, entries] : std::vector<std::pair<uint64_t, uint64_t>>{{0, 1},
+                                                                                  {4096, 0},
+                                                                                  {4100, 1},
+                                                                                  {end, 2},
+                                                                                  {bytes, 1},
+                                                                                  {UINT64_MAX - 7, 1},
+                                                                                  {4096, UINT64_MAX},
+                                                                                  {4096, UINT64_MAX / 16 + 2}}) {
+    EXPECT_EQ(TableOrder::Attach(heap->memory(), {1, offset, entries, 64}), nullptr) << offset << ", " << entries;
+  }
+}
+
+// The memory of a reader that has expired may be used for something else while the reader is in the middle of a call.
+TEST_F(TableOrderTest, AnArrayThatChangesCanBeRead) {
+  const auto heap = SharedHeap::Create();
+  ASSERT_NE(heap, nullptr);
+  constexpr uint64_t kEntries = 3000;
+  std::vector<Version> versions;
+  for (uint64_t i = 0; i < kEntries; ++i) versions.push_back({kKeyKinds[1].draw(&random_), next_++});
+  const auto order = MakeOrder(versions, false, heap.get());
+  const auto attached = TableOrder::Attach(heap->memory(), order->shared());
+  ASSERT_NE(attached, nullptr);
+  auto* const items = reinterpret_cast<OrderedItem*>(heap->At(order->shared().offset));
+  const uint64_t some_entry = order->EntryAt(0).raw();
+  for (int round = 0; round < 200; ++round) {
+    const auto cursor = attached->NewCursor(store_.regions(), &store_.order());
+    for (int i = 0; i < 200; ++i) {
+      OrderedItem& item = items[random_.Uniform(kEntries)];
+      if (random_.OneIn(2)) item.prefix = random_.OneIn(2) ? items[random_.Uniform(kEntries)].prefix : random_.Next();
+      // In no region, or in the middle of the entries.
+      if (random_.OneIn(2))
+        item.word = random_.OneIn(2) ? random_.Next() | uint64_t{1} << 63 : some_entry + random_.Uniform(65536);
+      const SearchKey target(store_.order(), versions[random_.Uniform(kEntries)].key, random_.Next());
+      switch (random_.Uniform(6)) {
+        case 0:
+          cursor->Seek(target);
+          break;
+        case 1:
+          cursor->SeekBefore(target);
+          break;
+        case 2:
+          if (cursor->entry() != nullptr) cursor->Prev();
+          break;
+        case 3:
+          if (cursor->entry() != nullptr) cursor->NextKey();
+          break;
+        default:
+          if (cursor->entry() != nullptr) cursor->Next();
+      }
+    }
+  }
 }
 
 // Groups around the number from which on they are merged from the arrays, and a group of several batches between others.

@@ -1,0 +1,145 @@
+// Iterators of live readers: tables of L0 are read by the sorted arrays of the process that writes.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "braiddb/db.h"
+#include "tests/support/db_test_util.h"
+#include "tests/support/key_kinds.h"
+#include "tests/support/live_readers_test.h"
+#include "tests/support/wait_until.h"
+#include "util/sync_point.h"
+
+namespace braiddb::test {
+namespace {
+
+// Every key, forward and backward, and a seek to each, with some steps.
+void ExpectOrder(DB* reader, const std::map<std::string, std::string>& model) {
+  const auto iterator = reader->NewIterator({});
+  iterator->SeekToFirst();
+  for (const auto& [key, value] : model) {
+    ASSERT_TRUE(iterator->Valid()) << Printable(key) << ": " << iterator->status().ToString();
+    ASSERT_EQ(iterator->key(), key);
+    ASSERT_EQ(iterator->value(), value);
+    iterator->Next();
+  }
+  EXPECT_FALSE(iterator->Valid());
+  iterator->SeekToLast();
+  for (auto at = model.rbegin(); at != model.rend(); ++at, iterator->Prev()) {
+    ASSERT_TRUE(iterator->Valid()) << Printable(at->first);
+    ASSERT_EQ(iterator->key(), at->first);
+  }
+  EXPECT_FALSE(iterator->Valid());
+  for (auto at = model.begin(); at != model.end(); ++at) {
+    const auto seeking = reader->NewIterator({});
+    seeking->Seek(at->first);
+    auto other = at;
+    for (int step = 0; step < 3 && other != model.end(); ++step, ++other, seeking->Next()) {
+      ASSERT_TRUE(seeking->Valid()) << Printable(at->first);
+      ASSERT_EQ(seeking->key(), other->first);
+    }
+  }
+  EXPECT_TRUE(iterator->status().ok()) << iterator->status().ToString();
+}
+
+class LiveOrdersTest : public LiveReadersTest {
+ protected:
+  void SetUp() override {
+    LiveReadersTest::SetUp();
+    options_.merge_operator = nullptr;
+    options_.disable_auto_compaction = true;
+    SyncPoints::Instance().SetCallback("TableOrder::MakeSteps:Made", [this](void*) { ++attached_; });
+    SyncPoints::Instance().Enable();
+  }
+  void TearDown() override {
+    SyncPoints::Instance().Clear();
+    LiveReadersTest::TearDown();
+  }
+  // A table of these keys.
+  void AddTable(DB* writer, const KeyKind& keys, int table) {
+    for (int i = 0; i < 150; ++i) {
+      const std::string key = keys.draw(&random_);
+      if (random_.OneIn(8)) {
+        ASSERT_OK(writer->Delete({}, key));
+        model_.erase(key);
+        continue;
+      }
+      const std::string value = std::to_string(table) + "." + std::to_string(i);
+      ASSERT_OK(writer->Put({}, key, value));
+      model_[key] = value;
+    }
+    ASSERT_OK(writer->Flush());
+  }
+
+  Random random_{5};
+  std::map<std::string, std::string> model_;
+  std::atomic<int> attached_{0};
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, LiveOrdersTest, testing::ValuesIn(kLiveCases), [](const auto& of) { return of.param.name; });
+
+TEST_P(LiveOrdersTest, TablesOfL0AreReadByTheArraysOfTheWriter) {
+  for (const KeyKind& keys : kKeyKinds) {
+    SCOPED_TRACE(keys.name);
+    model_.clear();
+    const std::string path = path_ + keys.name;
+    auto writer = OpenOrFail(options_, path);
+    ASSERT_NE(writer, nullptr);
+    AddTable(writer.get(), keys, 0);  // before the first reader: its array is in private memory
+    std::unique_ptr<DB> reader;
+    ASSERT_OK(DB::OpenForReadOnly(options_, path, &reader));
+    ExpectOrder(reader.get(), model_);
+    EXPECT_TRUE(WaitUntil([&] {  // it is copied
+      const auto iterator = reader->NewIterator({});
+      return attached_.load() > 0;
+    }));
+    for (int table = 1; table < 12; ++table) {
+      AddTable(writer.get(), keys, table);
+      if (table % 4 == 3) ExpectOrder(reader.get(), model_);
+    }
+    EXPECT_GT(attached_.exchange(0), 0);
+    const auto held = reader->NewIterator({});
+    held->SeekToFirst();
+    const std::map<std::string, std::string> before = model_;
+    ASSERT_OK(writer->CompactRange({}, nullptr, nullptr));
+    AddTable(writer.get(), keys, 12);
+    ExpectOrder(reader.get(), model_);
+    // The iterator goes on with the tables that it had.
+    for (const auto& [key, value] : before) {
+      ASSERT_TRUE(held->Valid()) << held->status().ToString();
+      ASSERT_EQ(held->key(), key);
+      ASSERT_EQ(held->value(), value);
+      held->Next();
+    }
+    EXPECT_FALSE(held->Valid());
+  }
+}
+
+// The steps of an array are made once, however many views list it.
+TEST_P(LiveOrdersTest, ArraysAreTakenOverFromViewToView) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  for (int table = 0; table < 4; ++table) AddTable(writer.get(), kKeyKinds[0], table);
+  int made = 0;
+  EXPECT_TRUE(WaitUntil([&] {  // the arrays are copied and merged
+    made = attached_.load();
+    const auto iterator = reader->NewIterator({});
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    return made > 0 && attached_.load() == made;
+  }));
+  std::unique_ptr<ColumnFamilyHandle> handle;
+  ASSERT_OK(writer->CreateColumnFamily({}, "other", &handle));
+  ASSERT_OK(writer->Put({}, handle.get(), "k", "v"));
+  ASSERT_OK(writer->Flush());
+  ExpectOrder(reader.get(), model_);
+  EXPECT_LE(attached_.load(), made + 1);  // the memtable that the first reader made the writer flush is a table by now
+}
+
+}  // namespace
+}  // namespace braiddb::test
