@@ -35,6 +35,18 @@ constexpr std::array<ErrorClass, 14> kErrors = {{
 std::array<PyObject*, 14> error_classes{};
 PyObject* closed_error = nullptr;
 
+// Guarded by the GIL.
+uint32_t outside_uses = 0;
+bool is_ending = false;
+
+// A close under way, for which the end of the interpreter waits.
+struct Ending {
+  Ending() { ++outside_uses; }
+  ~Ending() { --outside_uses; }
+  Ending(const Ending&) = delete;
+  Ending& operator=(const Ending&) = delete;
+};
+
 std::unordered_set<Core*>& Cores() {
   static auto* const cores = new std::unordered_set<Core*>;
   return *cores;
@@ -76,7 +88,50 @@ nb::object ToBytes(Slice value) {
   return nb::steal(bytes);
 }
 
+std::string PathOf(nb::handle path) {
+  PyObject* encoded = nullptr;
+  if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) throw nb::python_error();  // also if there is a NUL
+  const nb::object bytes = nb::steal(encoded);
+  return std::string(PyBytes_AS_STRING(encoded), static_cast<size_t>(PyBytes_GET_SIZE(encoded)));
+}
+
 thread_local Use* Use::top = nullptr;
+
+void Use::Defer(nb::python_error error) {
+  Use* outermost = top;
+  while (outermost != nullptr && outermost->below_ != nullptr) outermost = outermost->below_;
+  const auto main = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  if (outermost == nullptr || outermost->deferred_.has_value() || PyThread_get_thread_ident() != main) {
+    error.discard_as_unraisable("a comparator or a merge operator of braiddb");
+    return;
+  }
+  outermost->deferred_.emplace(std::move(error));
+}
+
+void Use::RaiseSoon(nb::python_error error) {
+  auto kept = std::make_unique<nb::python_error>(std::move(error));
+  const auto raise = [](void* given) {
+    const std::unique_ptr<nb::python_error> deferred(static_cast<nb::python_error*>(given));
+    deferred->restore();
+    return -1;
+  };
+  if (Py_AddPendingCall(raise, kept.get()) == 0) {
+    (void)kept.release();
+  } else {
+    kept->discard_as_unraisable("a call of braiddb");
+  }
+}
+
+OutsideUse::OutsideUse() {
+  if (is_ending) RaiseClosed("the interpreter ends");
+  ++outside_uses;
+  thread_ = PyEval_SaveThread();
+}
+
+OutsideUse::~OutsideUse() {
+  PyEval_RestoreThread(thread_);
+  --outside_uses;
+}
 
 void RaiseBusy(const char* what) {
   PyErr_Format(PyExc_RuntimeError, "another call of %s is under way; give each thread its own", what);
@@ -88,6 +143,7 @@ Status Core::Close() {
   if (Use::IsInside(this)) return Status::Busy("the database is closed inside one of its calls, which the close would wait for");
   is_closed_ = true;
   Unregister(this);
+  const Ending ending;
   if (is_forked_) {
     // The database is the parent's.
     (void)db_.release();
@@ -113,18 +169,53 @@ Status Core::Close() {
   pessimistic = nullptr;
   optimistic = nullptr;
   ttl = nullptr;
+  orders.clear();
   comparators.clear();
   kept.clear();
   return status;
+}
+
+// With Python functions the database is closed in any case: its threads must not call Python when the interpreter has ended.
+void Core::End() {
+  if (exports == 0 || !kept.empty() || !is_open()) {
+    (void)Close();
+    return;
+  }
+  {
+    const Use use(this);
+    (void)db_->Flush();
+  }
+  is_closed_ = true;
+  Unregister(this);
+  PyThreadState* const thread = PyEval_SaveThread();
+  while (uses_.load(std::memory_order_acquire) != 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  PyEval_RestoreThread(thread);
+  for (Child* child : std::vector<Child*>(children_.begin(), children_.end())) {
+    if (child->shows_memory()) continue;
+    child->End();
+    children_.erase(child);
+  }
+  for (auto* list : {&handles, &dropped}) {
+    for (std::unique_ptr<ColumnFamilyHandle>& handle : *list) (void)handle.release();
+  }
+  (void)db_.release();
 }
 
 void Register(Core* core) { Cores().insert(core); }
 void Unregister(Core* core) { Cores().erase(core); }
 
 void CloseAll() {
-  // Also a database whose memory a memoryview still shows: its threads must not call Python when the interpreter has ended.
-  const std::vector<Core*> cores(Cores().begin(), Cores().end());
-  for (Core* core : cores) (void)core->Close();
+  is_ending = true;
+  // What another thread opens or closes meanwhile ends first.
+  while (outside_uses != 0 || !Cores().empty()) {
+    if (!Cores().empty()) {
+      (*Cores().begin())->End();
+      continue;
+    }
+    PyThreadState* const thread = PyEval_SaveThread();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    PyEval_RestoreThread(thread);
+  }
 }
 
 void MarkAllForked() {

@@ -5,6 +5,11 @@
 //              core as closed with the GIL held, so that no call begins any more. Then it waits without the GIL until `uses` is 0.
 // LIFETIME     Iterators, snapshots, transactions and pinned values are Children. Close ends all of them. Their Python objects
 //              then raise ClosedError.
+// EXIT         The end of the interpreter waits for calls of daemon threads, and closes all databases. A database whose values
+//              memoryviews show stays mapped until the process ends, as daemon threads and destructors may still read them.
+// SIGNALS      A signal handler may raise an exception in a comparator or merge operator. The database cannot end in the middle of
+//              a comparison. So the exception is kept, the function is called again, and the exception is raised in the main
+//              thread when its call into the database has ended.
 // FORK         A child process must not touch the database of its parent. After a fork the cores of the child are marked, raise
 //              errors, and never run destructors of the database.
 #pragma once
@@ -15,8 +20,10 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -53,12 +60,25 @@ class Bytes {
 
 nb::object ToBytes(Slice value);
 
+// A path from str, bytes or os.PathLike. ValueError if there is a NUL.
+std::string PathOf(nb::handle path);
+
+// The comparator of a family, if it is a Python function.
+class PythonOrder {
+ public:
+  virtual ~PythonOrder() = default;
+  // Raises what the function raises for a key of the user, before the key comes into the database.
+  virtual void Try(Slice key) const = 0;
+};
+
 // What ends when its database closes.
 class Child {
  public:
   virtual ~Child() = default;
   // Called once, with the GIL held and no call of the child under way.
   virtual void End() = 0;
+  // Whether Python may read its memory without a call.
+  virtual bool shows_memory() const { return false; }
 };
 
 class Core {
@@ -76,6 +96,8 @@ class Core {
   // With the GIL held. A child is removed before it is freed, also after Close has begun: Close may not have ended it yet.
   void Add(Child* child) { children_.insert(child); }
   void Remove(Child* child) { children_.erase(child); }
+  // At the end of the interpreter. Closes the database, unless Python has views of its values.
+  void End();
 
   bool is_forked() const { return is_forked_; }
   // Buffers of values that Python has; guarded by the GIL. The database cannot be closed while there are some.
@@ -90,6 +112,7 @@ class Core {
   // Python objects that the database calls. Released with the GIL held, after the database.
   std::vector<nb::object> kept;
   std::vector<std::shared_ptr<const Comparator>> comparators;
+  std::unordered_map<const ColumnFamilyHandle*, const PythonOrder*> orders;  // of families that have one
   std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
   std::vector<std::unique_ptr<ColumnFamilyHandle>> dropped;  // Python objects may still refer to these
   std::unique_ptr<DB> db_;
@@ -132,6 +155,7 @@ class Use {
     top = below_;
     core_->uses_.fetch_sub(1, std::memory_order_release);
     SetMarks(false);
+    if (deferred_.has_value()) RaiseSoon(std::move(*deferred_));
   }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
@@ -142,9 +166,14 @@ class Use {
     while (use != nullptr && use->core_ != core) use = use->below_;
     return use != nullptr;
   }
+  // Keeps what was raised inside of a callback until the thread's outermost call has ended. What a thread other than the main one
+  // raises goes to sys.unraisablehook.
+  static void Defer(nb::python_error error);
 
  private:
   static thread_local Use* top;  // the thread's calls, the last one first
+
+  static void RaiseSoon(nb::python_error error);
 
   void SetMarks(bool is_busy) {
     for (Mark* mark : marks_) {
@@ -155,6 +184,19 @@ class Use {
   Core* const core_;
   Mark* const marks_[2];
   Use* below_ = nullptr;
+  PyThreadState* thread_;
+  std::optional<nb::python_error> deferred_;  // of the outermost call
+};
+
+// A call without a database, such as an open, without the GIL. The end of the interpreter waits for it. REQUIRES: as Use.
+class OutsideUse {
+ public:
+  OutsideUse();
+  ~OutsideUse();
+  OutsideUse(const OutsideUse&) = delete;
+  OutsideUse& operator=(const OutsideUse&) = delete;
+
+ private:
   PyThreadState* thread_;
 };
 

@@ -52,7 +52,10 @@ void Range::Start(nb::handle prefix, nb::handle start, nb::handle stop, std::opt
     if (*limit < 0) Raise(Status::InvalidArgument("limit is " + std::to_string(*limit) + "; it must not be negative"));
     left_ = *limit;
   }
+  if (has_start_) source_.Try(start_);
+  if (has_stop_) source_.Try(stop_);
   ReadOptions options = source_.options();
+  const SnapshotRead read(source_);
   if (has_start_) options.iterate_lower_bound = start_;
   if (has_stop_) options.iterate_upper_bound = stop_;
   if (has_prefix_) options.prefix = prefix_;
@@ -120,7 +123,8 @@ PyObject* Range::Next() {
 
 PyObject* NextOf(PyObject* self) {
   try {
-    return nb::inst_ptr<Range>(nb::handle(self))->Next();
+    if (nb::inst_ready(nb::handle(self))) return nb::inst_ptr<Range>(nb::handle(self))->Next();
+    PyErr_SetString(PyExc_TypeError, "the object was not made by items(), keys() or values()");
   } catch (nb::python_error& error) {
     error.restore();
   } catch (const std::bad_alloc&) {

@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <filesystem>
+
 #include "braiddb/backup.h"
 #include "braiddb/check.h"
 #include "braiddb/options_file.h"
@@ -28,20 +30,35 @@ Options OptionsOf(const Texts& texts, const std::vector<std::string>& region_pat
   return loaded.options;
 }
 
+// The library would make the directory of the backups.
+void RequireDirectory(const std::string& directory) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(directory, error)) Raise(Status::NotFound("there is no directory " + directory));
+}
+
+std::vector<std::string> PathsOf(const std::vector<nb::object>& places) {
+  std::vector<std::string> paths;
+  for (const nb::object& place : places) paths.push_back(PathOf(place));
+  return paths;
+}
+
 // Without the GIL.
 template <class Call>
 Status Released(const Call& call) {
-  const nb::gil_scoped_release release;
+  const OutsideUse use;
   return call();
 }
 
-Database Open(const std::string& path, bool create, bool error_if_exists, bool read_only, const std::optional<std::string>& secondary,
+Database Open(nb::handle place, bool create, bool error_if_exists, bool read_only, nb::handle secondary_place,
               const std::string& transactions, std::optional<int32_t> ttl, const Texts& texts,
-              const std::vector<std::string>& region_paths, nb::handle comparator, nb::handle merge_operator,
+              const std::vector<nb::object>& region_places, nb::handle comparator, nb::handle merge_operator,
               const std::map<std::string, nb::object>& family_comparators,
               const std::map<std::string, nb::object>& family_merge_operators) {
+  const std::string path = PathOf(place);
+  std::optional<std::string> secondary;
+  if (!secondary_place.is_none()) secondary = PathOf(secondary_place);
   auto core = std::make_shared<Core>();
-  Options options = OptionsOf(texts, region_paths);
+  Options options = OptionsOf(texts, PathsOf(region_places));
   options.create_if_missing = create;
   options.error_if_exists = error_if_exists;
   std::vector<std::shared_ptr<const Comparator>> comparators;
@@ -57,7 +74,10 @@ Database Open(const std::string& path, bool create, bool error_if_exists, bool r
   std::vector<ColumnFamilyDescriptor> families;
   for (const std::string& name : names) {
     ColumnFamilyOptions of(options);
-    if (name != kDefaultColumnFamilyName) of.comparator = BytewiseComparator();
+    if (name != kDefaultColumnFamilyName) {
+      of.comparator = BytewiseComparator();
+      of.merge_operator = nullptr;
+    }
     if (const auto it = family_comparators.find(name); it != family_comparators.end()) of.comparator = take_comparator(it->second);
     if (const auto it = family_merge_operators.find(name); it != family_merge_operators.end())
       of.merge_operator = MakeMergeOperator(core.get(), it->second);
@@ -91,9 +111,13 @@ Database Open(const std::string& path, bool create, bool error_if_exists, bool r
     return status;
   }));
   Register(core.get());
+  for (size_t i = 0; i < families.size() && i < core->handles.size(); ++i) {
+    if (const PythonOrder* const order = OrderOf(families[i].options.comparator)) core->orders[core->handles[i].get()] = order;
+  }
   Database database;
   database.source.core = core;
   database.source.family = core->db()->DefaultColumnFamily();
+  if (const PythonOrder* const order = OrderOf(options.comparator)) core->orders[database.source.family] = order;
   return database;
 }
 
@@ -113,15 +137,17 @@ NB_MODULE(_braiddb, module) {
              nb::arg("merge_operator").none(), nb::arg("family_comparators"), nb::arg("family_merge_operators"));
   module.def(
       "destroy",
-      [](const std::string& path, const std::vector<std::string>& region_paths) {
+      [](nb::handle place, const std::vector<nb::object>& region_places) {
+        const std::string path = PathOf(place);
         Options options;
-        options.region_paths = region_paths;
+        options.region_paths = PathsOf(region_places);
         Check(Released([&] { return DB::Destroy(options, path); }));
       },
       nb::arg("path"), nb::arg("region_paths"));
   module.def(
       "list_families",
-      [](const std::string& path) {
+      [](nb::handle place) {
+        const std::string path = PathOf(place);
         std::vector<std::string> names;
         Check(Released([&] { return DB::ListColumnFamilies(Options(), path, &names); }));
         return names;
@@ -129,7 +155,8 @@ NB_MODULE(_braiddb, module) {
       nb::arg("path"));
   module.def(
       "check",
-      [](const std::string& path) {
+      [](nb::handle place) {
+        const std::string path = PathOf(place);
         CheckReport report;
         Check(Released([&] { return CheckDatabase(CheckOptions(), path, &report); }));
         nb::list findings;
@@ -139,7 +166,9 @@ NB_MODULE(_braiddb, module) {
       nb::arg("path"));
   module.def(
       "restore",
-      [](const std::string& directory, const std::string& path, std::optional<uint32_t> id) {
+      [](nb::handle from, nb::handle to, std::optional<uint32_t> id) {
+        const std::string directory = PathOf(from), path = PathOf(to);
+        RequireDirectory(directory);
         Check(Released([&]() -> Status {
           std::unique_ptr<BackupEngine> engine;
           if (Status status = BackupEngine::Open(directory, &engine); !status.ok()) return status;
@@ -154,7 +183,9 @@ NB_MODULE(_braiddb, module) {
       nb::arg("directory"), nb::arg("path"), nb::arg("id").none());
   module.def(
       "list_backups",
-      [](const std::string& directory) {
+      [](nb::handle place) {
+        const std::string directory = PathOf(place);
+        RequireDirectory(directory);
         nb::list result;
         std::vector<BackupInfo> backups;
         Check(Released([&]() -> Status {

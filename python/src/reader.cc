@@ -1,6 +1,7 @@
 #include "reader.h"
 
 #include <cstring>
+#include <limits>
 
 namespace braiddb::python {
 namespace {
@@ -34,6 +35,7 @@ class Pinned final : public Child {
     if (core_->is_forked()) (void)new PinnableSlice(std::move(value));  // the parent's
   }
   void End() override { value.Reset(); }
+  bool shows_memory() const override { return true; }
 
   PinnableSlice value;
   std::shared_ptr<Core> core_;
@@ -52,8 +54,13 @@ SnapshotHold::SnapshotHold(std::shared_ptr<Core> core) : core_(std::move(core)) 
 
 SnapshotHold::~SnapshotHold() { Release(); }
 
+void SnapshotHold::EndRead() {
+  if (--reads_ == 0 && is_released_) Release();
+}
+
 void SnapshotHold::Release() {
-  if (snapshot_ == nullptr) return;
+  is_released_ = true;
+  if (snapshot_ == nullptr || reads_ > 0) return;
   core_->Remove(this);
   if (!core_->is_forked()) End();
   snapshot_ = nullptr;
@@ -66,7 +73,7 @@ void SnapshotHold::End() {
 
 const Snapshot* SnapshotHold::get() const {
   core_->RequireOpen();
-  if (snapshot_ == nullptr) RaiseClosed("the snapshot was released");
+  if (snapshot_ == nullptr || is_released_) RaiseClosed("the snapshot was released");
   return snapshot_;
 }
 
@@ -89,6 +96,12 @@ Transaction* TransactionHold::get() const {
   return transaction_.get();
 }
 
+void Source::TryInOrder(Slice key) const {
+  core->RequireOpen();
+  const auto order = core->orders.find(family);
+  if (order != core->orders.end()) order->second->Try(key);
+}
+
 Mark* Source::mark() const { return transaction == nullptr ? nullptr : transaction->mark(); }
 
 ReadOptions Source::options() const {
@@ -99,7 +112,9 @@ ReadOptions Source::options() const {
 
 nb::object Get(const Source& source, nb::handle key, nb::handle missing) {
   const Bytes bytes(key);
+  source.Try(bytes.slice());
   const ReadOptions options = source.options();
+  const SnapshotRead read(source);
   Transaction* const transaction = source.transaction == nullptr ? nullptr : source.transaction->get();
   Status status;
   if (transaction != nullptr) {
@@ -129,6 +144,7 @@ nb::list MultiGet(const Source& source, nb::iterable keys, nb::handle missing) {
   for (nb::handle key : keys) {
     held.push_back(nb::borrow(key));
     bytes.emplace_back(key);
+    source.Try(bytes.back().slice());
   }
   std::vector<Slice> slices;
   slices.reserve(bytes.size());
@@ -137,6 +153,7 @@ nb::list MultiGet(const Source& source, nb::iterable keys, nb::handle missing) {
   std::vector<std::string> values;
   std::vector<Status> statuses;
   const ReadOptions options = source.options();
+  const SnapshotRead read(source);
   Transaction* const transaction = source.transaction == nullptr ? nullptr : source.transaction->get();
   {
     Use use(source.core.get(), source.mark());
@@ -165,7 +182,15 @@ ColumnFamilyHandle* FindFamily(const Core& core, const std::string& name) {
 
 namespace {
 
-Table* TableOf(PyObject* self) { return nb::inst_ptr<Table>(nb::handle(self)); }
+// Type slots are not checked by nanobind: an object of Class.__new__(Class) has no Class.
+template <class Class>
+Class* Self(PyObject* self) {
+  if (nb::inst_ready(nb::handle(self))) return nb::inst_ptr<Class>(nb::handle(self));
+  PyErr_SetString(PyExc_TypeError, "the object was not made by braiddb.open()");
+  throw nb::python_error();
+}
+
+Table* TableOf(PyObject* self) { return Self<Table>(self); }
 
 // db[key], db[key] = value, del db[key] and key in db go by type slots, which cost less than methods.
 PyObject* Subscript(PyObject* self, PyObject* key) {
@@ -185,6 +210,7 @@ int AssignSubscript(PyObject* self, PyObject* key, PyObject* value) {
   try {
     const Source& source = TableOf(self)->source;
     const Bytes key_bytes(key);
+    source.Try(key_bytes.slice());
     if (value == nullptr) {
       // As a dict: a key that is not there is an error.
       if (!Contains(source, key)) {
@@ -235,8 +261,8 @@ PyType_Slot view_slots[] = {{Py_mp_subscript, reinterpret_cast<void*>(Subscript)
                             {0, nullptr}};
 
 int ExportBuffer(PyObject* self, Py_buffer* buffer, int flags) {
-  Pinned* const pinned = nb::inst_ptr<Pinned>(nb::handle(self));
-  if (!pinned->core_->is_open()) {
+  Pinned* const pinned = nb::inst_ready(nb::handle(self)) ? nb::inst_ptr<Pinned>(nb::handle(self)) : nullptr;
+  if (pinned == nullptr || !pinned->core_->is_open()) {
     PyErr_SetString(PyExc_ValueError, "the database of this value is closed");
     buffer->obj = nullptr;
     return -1;
@@ -253,6 +279,22 @@ PyType_Slot pinned_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(ExportBu
                               {Py_bf_releasebuffer, reinterpret_cast<void*>(ReleaseBuffer)},
                               {0, nullptr}};
 
+// The number of keys, or `most` if there are more.
+size_t Count(const Source& source, size_t most) {
+  ReadOptions options = source.options();
+  const SnapshotRead read(source);
+  size_t count = 0;
+  Status status;
+  {
+    Use use(source.core.get());
+    const std::unique_ptr<Iterator> iterator = source.core->db()->NewIterator(options, source.family);
+    for (iterator->SeekToFirst(); count < most && iterator->Valid(); iterator->Next()) ++count;
+    status = iterator->status();
+  }
+  Check(status);
+  return count;
+}
+
 template <class Class>
 void DefineReads(Class& type) {
   type.def(
@@ -266,10 +308,12 @@ void DefineReads(Class& type) {
           "get_view",
           [](const Table& self, nb::handle key) -> nb::object {
             const Bytes bytes(key);
+            self.source.Try(bytes.slice());
             auto pinned = std::make_unique<Pinned>(self.source.core);
             Status status;
+            const ReadOptions options = self.source.options();
+            const SnapshotRead read(self.source);
             {
-              const ReadOptions options = self.source.options();
               Use use(self.source.core.get());
               status = self.source.core->db()->Get(options, self.source.family, bytes.slice(), &pinned->value);
             }
@@ -303,7 +347,13 @@ void DefineReads(Class& type) {
           nb::arg("reverse") = false, nb::arg("limit") = nb::none(), "Values in the order of their keys; parameters as of items().")
       .def("__iter__", [](const Table& self) {
         return Iterate(self.source, Shows::kKeys, nb::none(), nb::none(), nb::none(), false, std::nullopt);
-      });
+      })
+      .def("__reversed__", [](const Table& self) {
+        return Iterate(self.source, Shows::kKeys, nb::none(), nb::none(), nb::none(), true, std::nullopt);
+      })
+      .def("__len__", [](const Table& self) { return Count(self.source, std::numeric_limits<size_t>::max()); },
+           "The number of keys. Walks over all of them.")
+      .def("__bool__", [](const Table& self) { return Count(self.source, 1) > 0; }, "Whether there is a key.");
 }
 
 }  // namespace

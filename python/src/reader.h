@@ -13,15 +13,20 @@ class SnapshotHold final : public Child {
  public:
   explicit SnapshotHold(std::shared_ptr<Core> core);
   ~SnapshotHold() override;
-  void Release();  // with the GIL held
+  // With the GIL held. If reads are under way, the last of them releases the snapshot.
+  void Release();
   void End() override;
   const Snapshot* get() const;
+  void BeginRead() { ++reads_; }
+  void EndRead();
   uint64_t sequence() const { return sequence_; }
 
  private:
   std::shared_ptr<Core> core_;
   const Snapshot* snapshot_ = nullptr;
   uint64_t sequence_ = 0;
+  uint32_t reads_ = 0;  // guarded by the GIL, as the next one
+  bool is_released_ = false;
 };
 
 class TransactionHold;
@@ -36,6 +41,29 @@ struct Source {
   ReadOptions options() const;
   // The transaction's; null without one.
   Mark* mark() const;
+  // Raises what the family's comparator raises for the key.
+  void Try(Slice key) const {
+    if (!core->orders.empty()) TryInOrder(key);
+  }
+
+ private:
+  void TryInOrder(Slice key) const;
+};
+
+// Keeps the snapshot of a source during one read. Begins before the Use and ends behind it, so with the GIL held.
+class SnapshotRead {
+ public:
+  explicit SnapshotRead(const Source& source) : snapshot_(source.snapshot.get()) {
+    if (snapshot_ != nullptr) snapshot_->BeginRead();
+  }
+  ~SnapshotRead() {
+    if (snapshot_ != nullptr) snapshot_->EndRead();
+  }
+  SnapshotRead(const SnapshotRead&) = delete;
+  SnapshotRead& operator=(const SnapshotRead&) = delete;
+
+ private:
+  SnapshotHold* const snapshot_;
 };
 
 class TransactionHold final : public Child {

@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <initializer_list>
+
 #include "braiddb/backup.h"
 #include "callbacks.h"
 #include "reader.h"
@@ -23,14 +25,6 @@ void Run(const Source& source, const Call& call) {
   Check(status);
 }
 
-// A path: str, bytes, or os.PathLike.
-std::string PathOf(nb::handle path) {
-  PyObject* encoded = nullptr;
-  if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) throw nb::python_error();  // also if there is a NUL
-  const nb::object bytes = nb::steal(encoded);
-  return std::string(PyBytes_AS_STRING(encoded), static_cast<size_t>(PyBytes_GET_SIZE(encoded)));
-}
-
 WriteOptions Write(bool sync) {
   WriteOptions options;
   options.sync = sync;
@@ -42,12 +36,31 @@ struct Batch {
   Source source;
   WriteBatch batch;
   bool sync = true;
+  Mark mark{false, "the batch"};
 
   const ColumnFamilyHandle* Of(const FamilyName& family) const {
+    source.core->RequireOpen();
+    mark.Require();
     return family.has_value() ? FindFamily(*source.core, *family) : source.family;
   }
+  // The family of an update, whose keys must suit its comparator.
+  const ColumnFamilyHandle* Of(const FamilyName& family, std::initializer_list<Slice> keys) const {
+    Source of = source;
+    of.family = const_cast<ColumnFamilyHandle*>(Of(family));
+    for (const Slice key : keys) of.Try(key);
+    return of.family;
+  }
   void Commit() {
-    Run(source, [&] { return source.core->db()->Write(Write(sync), batch); });
+    Status status;
+    {
+      Use use(source.core.get(), &mark);
+      status = source.core->db()->Write(Write(sync), batch);
+    }
+    Check(status);
+    batch.Clear();
+  }
+  void Clear() {
+    mark.Require();
     batch.Clear();
   }
 };
@@ -56,7 +69,13 @@ struct PythonTransaction {
   Source source;
 
   ColumnFamilyHandle* Of(const FamilyName& family) const {
+    source.core->RequireOpen();
     return family.has_value() ? FindFamily(*source.core, *family) : source.family;
+  }
+  ColumnFamilyHandle* Of(const FamilyName& family, Slice key) const {
+    const Source in = In(family);
+    in.Try(key);
+    return in.family;
   }
   Source In(const FamilyName& family) const {
     Source in = source;
@@ -72,6 +91,7 @@ void DefineWrites(Class& type) {
           "put",
           [](const Table& self, nb::handle key, nb::handle value, bool sync) {
             const Bytes key_bytes(key), value_bytes(value);
+            self.source.Try(key_bytes.slice());
             Run(self.source, [&] {
               return self.source.core->db()->Put(Write(sync), self.source.family, key_bytes.slice(), value_bytes.slice());
             });
@@ -82,6 +102,7 @@ void DefineWrites(Class& type) {
           "delete",
           [](const Table& self, nb::handle key, bool sync) {
             const Bytes key_bytes(key);
+            self.source.Try(key_bytes.slice());
             Run(self.source, [&] { return self.source.core->db()->Delete(Write(sync), self.source.family, key_bytes.slice()); });
           },
           nb::arg("key"), nb::kw_only(), nb::arg("sync") = true, "Deletes `key`. A key that does not exist is no error.")
@@ -89,6 +110,7 @@ void DefineWrites(Class& type) {
           "merge",
           [](const Table& self, nb::handle key, nb::handle operand, bool sync) {
             const Bytes key_bytes(key), operand_bytes(operand);
+            self.source.Try(key_bytes.slice());
             Run(self.source, [&] {
               return self.source.core->db()->Merge(Write(sync), self.source.family, key_bytes.slice(), operand_bytes.slice());
             });
@@ -99,17 +121,34 @@ void DefineWrites(Class& type) {
           "delete_range",
           [](const Table& self, nb::handle start, nb::handle stop) {
             const Bytes start_bytes(start), stop_bytes(stop);
+            self.source.Try(start_bytes.slice());
+            self.source.Try(stop_bytes.slice());
             Run(self.source, [&] {
               return self.source.core->db()->DeleteRange(WriteOptions(), self.source.family, start_bytes.slice(), stop_bytes.slice());
             });
           },
           nb::arg("start"), nb::arg("stop"), "Deletes all keys from `start`, before `stop`, by one small write.")
+      .def("clear", [](const Table& self) {
+             const auto key_at_end = [&](bool reverse) {
+               return nb::list(Iterate(self.source, Shows::kKeys, nb::none(), nb::none(), nb::none(), reverse, 1));
+             };
+             const nb::list first = key_at_end(false), last = key_at_end(true);
+             if (nb::len(first) == 0 || nb::len(last) == 0) return;
+             const Bytes begin(first[0]), end(last[0]);
+             WriteBatch batch;
+             batch.DeleteRange(self.source.family, begin.slice(), end.slice());
+             batch.Delete(self.source.family, end.slice());
+             Run(self.source, [&] { return self.source.core->db()->Write(WriteOptions(), batch); });
+           }, "Deletes all keys, by one small write.")
       .def(
           "compact",
           [](const Table& self, nb::handle start, nb::handle stop) {
             std::optional<Bytes> from, to;
             if (!start.is_none()) from.emplace(start);
             if (!stop.is_none()) to.emplace(stop);
+            for (const std::optional<Bytes>* bound : {&from, &to}) {
+              if (bound->has_value()) self.source.Try((*bound)->slice());
+            }
             Slice begin = from.has_value() ? from->slice() : Slice(), end = to.has_value() ? to->slice() : Slice();
             Run(self.source, [&] {
               return self.source.core->db()->CompactRange(CompactRangeOptions(), self.source.family,
@@ -157,34 +196,40 @@ void DefineBatch(nb::module_& module) {
       .def(
           "put",
           [](Batch& self, nb::handle key, nb::handle value, const FamilyName& family) {
-            self.batch.Put(self.Of(family), Bytes(key).slice(), Bytes(value).slice());
+            const Bytes key_bytes(key), value_bytes(value);
+            self.batch.Put(self.Of(family, {key_bytes.slice()}), key_bytes.slice(), value_bytes.slice());
           },
           nb::arg("key"), nb::arg("value"), nb::arg("family") = nb::none())
       .def(
           "delete",
-          [](Batch& self, nb::handle key, const FamilyName& family) { self.batch.Delete(self.Of(family), Bytes(key).slice()); },
+          [](Batch& self, nb::handle key, const FamilyName& family) {
+            const Bytes bytes(key);
+            self.batch.Delete(self.Of(family, {bytes.slice()}), bytes.slice());
+          },
           nb::arg("key"), nb::arg("family") = nb::none())
       .def(
           "merge",
           [](Batch& self, nb::handle key, nb::handle operand, const FamilyName& family) {
-            self.batch.Merge(self.Of(family), Bytes(key).slice(), Bytes(operand).slice());
+            const Bytes key_bytes(key), operand_bytes(operand);
+            self.batch.Merge(self.Of(family, {key_bytes.slice()}), key_bytes.slice(), operand_bytes.slice());
           },
           nb::arg("key"), nb::arg("operand"), nb::arg("family") = nb::none())
       .def(
           "delete_range",
           [](Batch& self, nb::handle start, nb::handle stop, const FamilyName& family) {
-            self.batch.DeleteRange(self.Of(family), Bytes(start).slice(), Bytes(stop).slice());
+            const Bytes first(start), last(stop);
+            self.batch.DeleteRange(self.Of(family, {first.slice(), last.slice()}), first.slice(), last.slice());
           },
           nb::arg("start"), nb::arg("stop"), nb::arg("family") = nb::none())
       .def("write", &Batch::Commit, "Writes the updates and empties the batch.")
-      .def("clear", [](Batch& self) { self.batch.Clear(); }, "Forgets the updates.")
+      .def("clear", [](Batch& self) { self.Clear(); }, "Forgets the updates.")
       .def("__len__", [](const Batch& self) { return self.batch.Count(); })
       .def("__enter__", [](nb::object self) { return self; })
       .def("__exit__", [](Batch& self, nb::handle type, nb::handle, nb::handle) {
         if (type.is_none()) {
           self.Commit();
         } else {
-          self.batch.Clear();
+          self.Clear();
         }
       }, nb::arg().none(), nb::arg().none(), nb::arg().none());
 }
@@ -204,7 +249,7 @@ void DefineTransaction(nb::module_& module) {
              bool exclusive) -> nb::object {
             const Bytes bytes(key);
             const ReadOptions options = self.source.options();
-            ColumnFamilyHandle* const handle = self.Of(family);
+            ColumnFamilyHandle* const handle = self.Of(family, bytes.slice());
             Transaction* const transaction = self.get();
             std::string value;
             Status status;
@@ -222,7 +267,7 @@ void DefineTransaction(nb::module_& module) {
           "put",
           [](const PythonTransaction& self, nb::handle key, nb::handle value, const FamilyName& family) {
             const Bytes key_bytes(key), value_bytes(value);
-            ColumnFamilyHandle* const handle = self.Of(family);
+            ColumnFamilyHandle* const handle = self.Of(family, key_bytes.slice());
             Transaction* const transaction = self.get();
             Run(self.source, [&] { return transaction->Put(handle, key_bytes.slice(), value_bytes.slice()); });
           },
@@ -231,7 +276,7 @@ void DefineTransaction(nb::module_& module) {
           "delete",
           [](const PythonTransaction& self, nb::handle key, const FamilyName& family) {
             const Bytes key_bytes(key);
-            ColumnFamilyHandle* const handle = self.Of(family);
+            ColumnFamilyHandle* const handle = self.Of(family, key_bytes.slice());
             Transaction* const transaction = self.get();
             Run(self.source, [&] { return transaction->Delete(handle, key_bytes.slice()); });
           },
@@ -240,7 +285,7 @@ void DefineTransaction(nb::module_& module) {
           "merge",
           [](const PythonTransaction& self, nb::handle key, nb::handle operand, const FamilyName& family) {
             const Bytes key_bytes(key), operand_bytes(operand);
-            ColumnFamilyHandle* const handle = self.Of(family);
+            ColumnFamilyHandle* const handle = self.Of(family, key_bytes.slice());
             Transaction* const transaction = self.get();
             Run(self.source, [&] { return transaction->Merge(handle, key_bytes.slice(), operand_bytes.slice()); });
           },
@@ -267,6 +312,7 @@ void DefineTransaction(nb::module_& module) {
       .def("set_savepoint", [](const PythonTransaction& self) { self.get()->SetSavePoint(); })
       .def("rollback_to_savepoint", [](const PythonTransaction& self) { Check(self.get()->RollbackToSavePoint()); })
       .def("set_name", [](const PythonTransaction& self, const std::string& name) { Check(self.get()->SetName(name)); }, nb::arg("name"))
+      .def_prop_ro("name", [](const PythonTransaction& self) { return self.get()->GetName(); })
       .def("prepare", [](const PythonTransaction& self) {
         Transaction* const transaction = self.get();
         Run(self.source, [&] { return transaction->Prepare(); });
@@ -344,12 +390,17 @@ void DefineWriters(nb::module_& module) {
           "create_family",
           [](const Database& self, const std::string& name, nb::handle comparator, nb::handle merge_operator) {
             Core* const core = self.source.core.get();
+            core->RequireOpen();
+            // As open() takes a family that is not named there.
             ColumnFamilyOptions options(core->db()->GetOptions());
+            options.comparator = BytewiseComparator();
+            options.merge_operator = nullptr;
             std::shared_ptr<const Comparator> own;
             if (!comparator.is_none()) options.comparator = (own = MakeComparator(core, comparator)).get();
             if (!merge_operator.is_none()) options.merge_operator = MakeMergeOperator(core, merge_operator);
             std::unique_ptr<ColumnFamilyHandle> handle;
             Run(self.source, [&] { return core->db()->CreateColumnFamily(options, name, &handle); });
+            if (const PythonOrder* const order = OrderOf(options.comparator)) core->orders[handle.get()] = order;
             core->handles.push_back(std::move(handle));
             return MakeFamily(self, name);
           },
@@ -398,6 +449,25 @@ void DefineWriters(nb::module_& module) {
           },
           nb::kw_only(), nb::arg("lock_timeout") = nb::none(), nb::arg("snapshot") = false,
           "Begins a transaction; as a context manager it commits, or rolls back on an exception. `lock_timeout`: seconds.")
+      .def("prepared_transactions", [](const Database& self) {
+        Core* const core = self.source.core.get();
+        core->RequireOpen();
+        if (core->pessimistic == nullptr)
+          Raise(Status::NotSupported("the database was opened without transactions: braiddb.open(..., transactions=True)"));
+        std::vector<std::unique_ptr<Transaction>> found;
+        {
+          Use use(core);
+          core->pessimistic->GetAllPreparedTransactions(&found);
+        }
+        nb::list result;
+        for (std::unique_ptr<Transaction>& each : found) {
+          PythonTransaction transaction;
+          transaction.source = self.source;
+          transaction.source.transaction = std::make_shared<TransactionHold>(self.source.core, std::move(each));
+          result.append(nb::cast(std::move(transaction)));
+        }
+        return result;
+      }, "The transactions that were prepared before this open and are not ended. commit() or rollback() ends each of them.")
       .def("flush", [](const Database& self) { Run(self.source, [&] { return self.source.core->db()->Flush(); }); },
            "Moves the memtable into level 0.")
       .def("wait_for_compaction",
@@ -438,7 +508,9 @@ void DefineWriters(nb::module_& module) {
           nb::arg("directory"), "Makes a backup in `directory` and returns its number.")
       .def(
           "ingest",
-          [](const Database& self, const std::vector<std::string>& files) {
+          [](const Database& self, const std::vector<nb::object>& paths) {
+            std::vector<std::string> files;
+            for (const nb::object& path : paths) files.push_back(PathOf(path));
             Run(self.source, [&] { return IngestExternalFiles(self.source.core->db(), files); });
           },
           nb::arg("files"), "Takes in sorted files.");

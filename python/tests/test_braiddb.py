@@ -4,11 +4,13 @@ import gc
 import os
 import pickle
 import random
+import signal
 import subprocess
 import sys
 import tempfile
 import textwrap
 import threading
+from collections.abc import Mapping, MutableMapping
 
 import pytest
 
@@ -40,6 +42,23 @@ def test_is_a_mapping(db):
         del db[b"x"]
     del db[b"k"]
     assert list(db) == []
+
+
+def test_has_the_methods_of_a_dict(db):
+    assert isinstance(db, MutableMapping) and isinstance(db.snapshot(), Mapping) and not isinstance(db.snapshot(), MutableMapping)
+    assert not db and len(db) == 0
+    db.update({b"a": b"1", b"b": b"2"})
+    db.update([(b"c", b"3")])
+    assert db and len(db) == 3 and list(reversed(db)) == [b"c", b"b", b"a"]
+    assert dict(db) == {b"a": b"1", b"b": b"2", b"c": b"3"}
+    assert db.pop(b"a") == b"1" and db.pop(b"a", None) is None
+    with pytest.raises(KeyError):
+        db.pop(b"a")
+    assert db.setdefault(b"b", b"9") == b"2" and db.setdefault(b"d", b"4") == b"4"
+    assert db.popitem() == (b"b", b"2")
+    db.clear()
+    db.clear()
+    assert dict(db) == {} and not db
 
 
 def test_takes_any_buffer_and_no_text(db):
@@ -365,6 +384,43 @@ def test_an_interpreter_may_end_with_an_open_database(path):
         assert len(list(db)) == 5000
 
 
+# Daemon threads and destructors run while the interpreter ends.
+@pytest.mark.parametrize("work", [
+    "braiddb.open(sys.argv[1] + 'x', create=True).close()",
+    "braiddb.check(sys.argv[1] + 'y')",
+    "bytes(view[50:60])",
+    "db.put(b'k', b'v')",
+])
+def test_daemon_threads_end_with_the_interpreter(path, work):
+    for _ in range(3):
+        result = run(f"""
+            import braiddb, sys, threading, time
+            braiddb.open(sys.argv[1] + "y", create=True).close()
+            db = braiddb.open(sys.argv[1], create=True, options=braiddb.Options(max_region_size=1 << 28))
+            db[b"value"] = b"z" * 100000
+            view = memoryview(db.get_view(b"value"))
+
+            class AtEnd:
+                def __del__(self):
+                    assert bytes(view[:3]) == b"zzz"
+
+            def loop():
+                try:
+                    while True:
+                        {work}
+                except braiddb.ClosedError:
+                    pass
+                except braiddb.BusyError:
+                    loop()
+            at_end = AtEnd()
+            threading.Thread(target=loop, daemon=True).start()
+            time.sleep(0.1)
+            """, path)
+        assert result.returncode == 0 and "Traceback" not in result.stderr, result.stderr
+    with braiddb.open(path) as db:
+        assert db[b"value"] == b"z" * 100000
+
+
 def test_a_fork_leaves_the_database_to_its_parent(path):
     result = run("""
         import braiddb, os, sys
@@ -450,12 +506,171 @@ def test_backup_checkpoint_check_destroy(path):
 
 def test_prepared_transactions_survive(path):
     with braiddb.open(path, create=True, transactions=True, options=SMALL) as db:
+        for name in ("one", "two", "three"):
+            transaction = db.transaction()
+            transaction.set_name(name)
+            transaction.put(name.encode(), b"v")
+            transaction.prepare()
+            if name == "one":
+                transaction.commit()
+        assert list(db) == [b"one"]
+    with braiddb.open(path, transactions=True) as db:
+        found = {transaction.name: transaction for transaction in db.prepared_transactions()}
+        assert sorted(found) == ["three", "two"]
+        found["two"].commit()
+        found["three"].rollback()
+        assert list(db) == [b"one", b"two"]
+        assert db.prepared_transactions() == []
+        db[b"three"] = b"w"
+    with braiddb.open(path) as db, pytest.raises(braiddb.NotSupportedError):
+        db.prepared_transactions()
+
+
+REVERSE = ("reverse", lambda a, b: (a < b) - (a > b))
+
+
+def test_a_signal_in_a_comparator_comes_after_the_call(path):
+    class Stop(Exception):
+        pass
+
+    def stop(*_):
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+    stops = 0
+    keys = [b"%08d" % (i * 7919 % 1000003) for i in range(20000)]
+    try:
+        with braiddb.open(path, create=True, comparator=REVERSE, options=SMALL) as db:
+            signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+            left = iter(keys)
+            while stops < 20:
+                try:
+                    for key in left:
+                        db[key] = b"v"
+                    break
+                except Stop:
+                    stops += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for key in left:
+                db[key] = b"v"
+            db.compact()
+            # Of a put that a signal met before its call nothing is there.
+            found = list(db)
+            assert found == sorted(found, reverse=True) and len(found) >= len(keys) - stops
+            assert all(key in db for key in found)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert stops > 0
+
+
+def test_an_interrupt_in_a_merge_operator_comes_after_the_call(path):
+    calls = []
+
+    def merge(key, existing, operands):
+        calls.append(key)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return b"".join(operands)
+
+    with braiddb.open(path, create=True, merge_operator=("join", merge), options=SMALL) as db:
+        db.merge(b"k", b"a")
+        value = None
+        with pytest.raises(KeyboardInterrupt):
+            value = db.get(b"k")
+            for _ in range(1000):
+                pass
+        assert value in (None, b"a") and db[b"k"] == b"a"
+
+
+def test_what_a_comparator_raises_for_a_key_is_raised(path):
+    def compare(a, b):
+        return int(a) - int(b) if a and b else len(a) - len(b)
+
+    with braiddb.open(path, create=True, comparator=("numbers", lambda a, b: compare(a.strip(b"a"), b.strip(b"a"))),
+                      options=SMALL, transactions=True) as db:
+        db.update((b"%d" % i, b"v") for i in range(100))
         transaction = db.transaction()
-        transaction.set_name("one")
-        transaction.put(b"k", b"v")
-        transaction.prepare()
-        transaction.commit()
-        assert db[b"k"] == b"v"
+        for call in (lambda: db.put(b"x", b""), lambda: db.__setitem__(b"x", b""), lambda: db.get(b"x"), lambda: db.delete(b"x"),
+                     lambda: db.multi_get([b"1", b"x"]), lambda: list(db.keys(start=b"x")), lambda: list(db.keys(stop=b"x")),
+                     lambda: db.delete_range(b"1", b"x"), lambda: db.batch().put(b"x", b""), lambda: transaction.put(b"x", b""),
+                     lambda: transaction.get(b"x"), lambda: transaction.get_for_update(b"x"), lambda: db.snapshot().get(b"x"),
+                     lambda: db.get_view(b"x"), lambda: db.compact(b"x"), lambda: b"x" in db):
+            with pytest.raises(ValueError, match="invalid literal"):
+                call()
+        transaction.rollback()
+        assert list(db) == [b"%d" % i for i in range(100)]
+
+
+def test_comparators_that_are_none(path):
+    for wrong in (5, "none", ("n", 5), ("n", lambda a, b: 1), ("n", lambda a, b: 0 if a == b else 1)):
+        with pytest.raises(braiddb.InvalidArgumentError):
+            braiddb.open(path, create=True, comparator=wrong)
+    with pytest.raises(TypeError):
+        braiddb.open(path, create=True, comparator=("n", lambda a, b: None))
+    with pytest.raises(braiddb.InvalidArgumentError):
+        braiddb.open(path, create=True, merge_operator=("n", None))
+    result = run("""
+        import braiddb, sys
+        calls = []
+        def compare(a, b):
+            calls.append(a)
+            if len(calls) > 5000 and a != b:
+                raise MemoryError("for ever")
+            return (a > b) - (a < b)
+        db = braiddb.open(sys.argv[1], create=True, comparator=("n", compare), options=braiddb.Options(max_region_size=1 << 28))
+        for i in range(5000):
+            db[b"%d" % (i * 7919 % 10007)] = b"v"
+        """, path)
+    assert result.returncode == -signal.SIGABRT and "for ever" in result.stderr and "The process ends" in result.stderr
+    with braiddb.open(path, comparator=("n", lambda a, b: (a > b) - (a < b))) as db:
+        found = list(db)
+        assert found == sorted(found) and len(found) > 100
+
+
+def test_a_released_snapshot_waits_for_its_reads(db):
+    db.update((b"%d" % i, b"v" * 100) for i in range(1000))
+    stop = threading.Event()
+    shared = [db.snapshot()]
+
+    def read():
+        while not stop.is_set():
+            try:
+                snapshot = shared[0]
+                assert snapshot.get(b"7") == b"v" * 100 and len(list(snapshot.keys(limit=5))) == 5
+                assert snapshot.multi_get([b"1", b"x"]) == [b"v" * 100, None] and bytes(snapshot.get_view(b"2")) == b"v" * 100
+            except braiddb.ClosedError:
+                pass
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(300):
+        old, shared[0] = shared[0], db.snapshot()
+        old.release()
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+
+def test_new_families_are_as_open_takes_them(path):
+    with braiddb.open(path, create=True, comparator="reverse-bytewise", merge_operator="uint64add", options=SMALL) as db:
+        db.create_family("f").update({b"a": b"1", b"b": b"2"})
+        db.create_family("g", comparator="reverse-bytewise")
+        with pytest.raises(braiddb.Error):
+            db.family("f").merge(b"a", b"\0" * 8)
+            db.family("f")[b"a"]
+    with braiddb.open(path, comparator="reverse-bytewise", family_comparators={"g": "reverse-bytewise"}) as db:
+        assert list(db.family("f")) == [b"a", b"b"]
+
+
+def test_objects_that_were_not_made_by_open():
+    for call in (lambda: braiddb.Database.__new__(braiddb.Database)[b"k"], lambda: next(braiddb.Range.__new__(braiddb.Range)),
+                 lambda: b"k" in braiddb.Database.__new__(braiddb.Database)):
+        with pytest.raises(TypeError):
+            call()
+    with pytest.raises(ValueError):
+        memoryview(braiddb.PinnedValue.__new__(braiddb.PinnedValue))
 
 
 def in_threads(work, count=4):
@@ -532,7 +747,36 @@ def test_calls_inside_a_comparator(path):
     assert db.closed
 
 
+def test_shared_batches_raise(db):
+    batch = db.batch()
+    raised = in_threads(lambda: [(batch.put(b"k%d" % i, b"v" * 1000), i % 50 or batch.write()) for i in range(3000)])
+    assert all("the batch" in each for each in raised)
+
+
+def test_batches_after_close(db):
+    db.create_family("f")
+    batches = db.batch(), db.family("f").batch()
+    db.close()
+    for batch in batches:
+        for call in (lambda: batch.put(b"k", b"v"), lambda: batch.delete(b"k"), lambda: batch.put(b"k", b"v", "f"), batch.write):
+            with pytest.raises(braiddb.ClosedError):
+                call()
+    with pytest.raises(braiddb.ClosedError):
+        db.create_family("g")
+
+
 def test_paths_and_timeouts(path, tmp_path):
+    with braiddb.open(os.fsencode(path) + b"\xff", create=True, options=SMALL) as other:
+        other[b"k"] = b"v"
+    assert braiddb.check(os.fsdecode(os.fsencode(path) + b"\xff")) == []
+    for call in (lambda: braiddb.open(path + "\0x", create=True), lambda: braiddb.destroy(path + "\0x"),
+                 lambda: braiddb.open(path, create=True, region_paths=[path + "r\0x"])):
+        with pytest.raises(ValueError):
+            call()
+    for call in (lambda: braiddb.list_backups(tmp_path / "none"), lambda: braiddb.restore(tmp_path / "none", path)):
+        with pytest.raises(braiddb.NotFoundError):
+            call()
+    assert not (tmp_path / "none").exists()
     with braiddb.open(path, create=True, transactions=True) as db:
         db[b"k"] = b"v"
         db.checkpoint(tmp_path / "copy")

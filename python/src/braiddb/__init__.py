@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any, Optional, Union
 
 from . import _braiddb
@@ -55,6 +55,7 @@ __all__ = [
     "list_backups", "list_families", "open", "restore",
 ]
 
+Path = Union[str, bytes, os.PathLike[str], os.PathLike[bytes]]
 Comparator = Union[str, tuple[str, Callable[[bytes, bytes], int]]]
 MergeOperator = Union[str, tuple[str, Callable[[bytes, Optional[bytes], list[bytes]], Optional[bytes]]]]
 
@@ -83,16 +84,16 @@ class Options:
 
 
 def open(
-    path: Union[str, os.PathLike[str]],
+    path: Path,
     *,
     create: bool = False,
     error_if_exists: bool = False,
     read_only: bool = False,
-    secondary: Union[str, os.PathLike[str], None] = None,
+    secondary: Optional[Path] = None,
     transactions: Union[bool, str] = False,
     ttl: Optional[int] = None,
     options: Optional[Options] = None,
-    region_paths: Sequence[Union[str, os.PathLike[str]]] = (),
+    region_paths: Sequence[Path] = (),
     comparator: Optional[Comparator] = None,
     merge_operator: Optional[MergeOperator] = None,
     family_comparators: Mapping[str, Comparator] = {},
@@ -102,14 +103,17 @@ def open(
 
     create            create the database if it does not exist
     error_if_exists   fail if it exists
-    read_only         read a database that no process has open for writing; changes no byte
+    read_only         read a database, also one that another process has open for writing; changes no byte
     secondary         directory of a secondary that follows the database beside its writer; see Database.catch_up()
     transactions      True or "pessimistic": transactions with locks; "optimistic": transactions that are checked at commit
     ttl               seconds after which keys expire; 0: never. Such a database must always be opened with `ttl`
     region_paths      a directory or device of persistent memory for each region; default: inside of `path`
     comparator        "bytewise" (default), "reverse-bytewise", or (name, function(a, b) -> negative, 0 or positive)
     merge_operator    "uint64add", or (name, function(key, existing or None, operands) -> bytes, or None for an error)
-    family_...        the same of other column families, by name
+    family_...        the same of other column families, by name; a family that is not named is ordered bytewise and has none
+
+    A function that compares is called with each key before the key is used, and its exceptions are raised. If it raises later, in
+    the middle of the database, the process ends, since a wrong order would damage the database.
     """
     kind = "pessimistic" if transactions is True else transactions or ""
     if kind not in ("", "pessimistic", "optimistic"):
@@ -117,35 +121,56 @@ def open(
     if sum((read_only, secondary is not None, bool(kind), ttl is not None)) > 1:
         raise InvalidArgumentError("read_only, secondary, transactions and ttl exclude each other")
     return _braiddb.open(
-        os.fspath(path), create, error_if_exists, read_only, None if secondary is None else os.fspath(secondary), kind, ttl,
-        {} if options is None else options.texts(), [os.fspath(each) for each in region_paths], comparator, merge_operator,
-        dict(family_comparators), dict(family_merge_operators))
+        path, create, error_if_exists, read_only, secondary, kind, ttl, {} if options is None else options.texts(),
+        list(region_paths), comparator, merge_operator, dict(family_comparators), dict(family_merge_operators))
 
 
-def destroy(path: Union[str, os.PathLike[str]], region_paths: Sequence[Union[str, os.PathLike[str]]] = ()) -> None:
+def destroy(path: Path, region_paths: Sequence[Path] = ()) -> None:
     """Removes a database with its regions. A database that does not exist is no error."""
-    _braiddb.destroy(os.fspath(path), [os.fspath(each) for each in region_paths])
+    _braiddb.destroy(path, list(region_paths))
 
 
-def list_families(path: Union[str, os.PathLike[str]]) -> list[str]:
+def list_families(path: Path) -> list[str]:
     """The names of the column families of a database."""
-    return _braiddb.list_families(os.fspath(path))
+    return _braiddb.list_families(path)
 
 
-def check(path: Union[str, os.PathLike[str]]) -> list[str]:
+def check(path: Path) -> list[str]:
     """Verifies everything in a closed database and returns what is wrong. Changes no byte."""
-    return _braiddb.check(os.fspath(path))
+    return _braiddb.check(path)
 
 
-def restore(directory: Union[str, os.PathLike[str]], path: Union[str, os.PathLike[str]], id: Optional[int] = None) -> None:
+def restore(directory: Path, path: Path, id: Optional[int] = None) -> None:
     """Makes the database `path` of the backup `id`, or the newest one, in `directory`."""
-    _braiddb.restore(os.fspath(directory), os.fspath(path), id)
+    _braiddb.restore(directory, path, id)
 
 
-def list_backups(directory: Union[str, os.PathLike[str]]) -> list[dict[str, Any]]:
+def list_backups(directory: Path) -> list[dict[str, Any]]:
     """The backups in a directory, oldest first: id, timestamp, size and keys of each."""
-    return _braiddb.list_backups(os.fspath(directory))
+    return _braiddb.list_backups(directory)
 
+
+_MISSING: Any = object()
+
+
+def _pop(self: Any, key: Any, default: Any = _MISSING) -> Any:
+    """Deletes `key` and returns its value. If it does not exist: returns `default`, or raises KeyError."""
+    try:
+        value = self[key]
+    except KeyError:
+        if default is _MISSING:
+            raise
+        return default
+    del self[key]
+    return value
+
+
+Mapping.register(Table)
+for _writable in (Database, ColumnFamily):
+    MutableMapping.register(_writable)
+    setattr(_writable, "pop", _pop)
+    for _name in ("popitem", "setdefault", "update"):
+        setattr(_writable, _name, getattr(MutableMapping, _name))
 
 atexit.register(_braiddb._close_all)
 os.register_at_fork(after_in_child=_braiddb._mark_forked)
