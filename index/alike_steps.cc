@@ -8,6 +8,14 @@
 
 namespace braiddb {
 
+bool AlikeSteps::HasItems(const Array& array, size_t begin, size_t end, size_t least) {
+  if (end - begin < least) return false;
+  if (array.is_one == nullptr) return true;
+  size_t items = 1;
+  for (size_t i = begin + 1; i < end && items < least; ++i) items += array.is_one((i - 1) * kSampled, i * kSampled) ? 0 : 1;
+  return items >= least;
+}
+
 bool AlikeSteps::AddNode(const Array& array, size_t first, size_t count, size_t known) {
   const Slice least = array.key(first * kSampled);
   const Slice greatest = array.key((first + count - 1) * kSampled);
@@ -68,7 +76,8 @@ bool AlikeSteps::Fill(const Array& array, const KeyOrder& order, size_t node) {
   for (size_t begin = 0; begin < of.count;) {
     size_t end = begin + 1;
     while (end < of.count && words_[of.words + end] == words_[of.words + begin]) ++end;
-    if (end - begin >= kLeast) AddNode(array, of.first + begin, end - begin, of.skip + sizeof(uint64_t));
+    if (HasItems(array, of.first + begin, of.first + end, kLeast))
+      AddNode(array, of.first + begin, end - begin, of.skip + sizeof(uint64_t));
     begin = end;
   }
   nodes_[node].below = static_cast<uint32_t>(below);
@@ -96,7 +105,7 @@ void AlikeSteps::Build(const Array& array, const KeyOrder& order) try {
     while (begin > 0 && prefix_of(begin - 1) == prefix) --begin;
     size_t end = probed + stride + 1;
     while (end < samples && prefix_of(end) == prefix) ++end;
-    if (end - begin >= least && AddNode(array, begin, end - begin, 0)) {
+    if (HasItems(array, begin, end, least) && AddNode(array, begin, end - begin, 0)) {
       size_t first = begin * kSampled;
       while (adds_bits && first > 0 && array.prefix(first - 1) == prefix) --first;
       tops_.push_back({.prefix = prefix, .begin = static_cast<uint32_t>(first), .items = 0, .bits = kNoBits});

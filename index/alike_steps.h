@@ -43,6 +43,8 @@ class AlikeSteps {
     std::function<void(size_t)> fetch;
     std::function<bool()> stops = [] { return false; };  // true: the result is not wanted any more
     bool has_bits = false;  // the array has the bits itself; then nodes of less than kLeast samples are of no use
+    // Whether two positions stand for one item, as places in a hole of the array do; null: no two do.
+    std::function<bool(size_t, size_t)> is_one = nullptr;
   };
   // The object is empty if Build was stopped, or threw std::bad_alloc.
   void Build(const Array& array, const KeyOrder& order);
@@ -100,6 +102,8 @@ class AlikeSteps {
   // The samples [first, second) of the node have this word; the samples before have smaller ones. `group`: the result of
   // PrefixSteps::Find, or kUnknown.
   std::pair<size_t, size_t> FindWord(const Node& node, uint64_t word, size_t group) const;
+  // Whether at least `least` of the samples [begin, end) are different items. REQUIRES: all have the same prefix or word.
+  static bool HasItems(const Array& array, size_t begin, size_t end, size_t least);
   // Adds a node of these samples, without its words. False: their keys cannot have one.
   bool AddNode(const Array& array, size_t first, size_t count, size_t known);
   // Reads the words of the node, and adds the nodes below it. False: it was stopped.

@@ -62,11 +62,14 @@ class BitTree {
   static constexpr uint32_t kPerStep = sizeof(__m128i) / sizeof(uint16_t);
   static constexpr uint32_t kReadBehind = sizeof(__m128i);
 
-  // Of two neighbors, as an array stores it. False: they differ too far behind, so there cannot be a tree.
+  // Of two neighbors, as an array stores it. False: they differ too far behind, or are long and may be equal, so there cannot be
+  // a tree. Reads kMostBytes + 1 bytes of each at most.
   static bool Differ(Slice before, Slice key, uint16_t* differ) {
-    const uint32_t position = KeyBits::FirstDifference(before, key);
+    const Slice a = before.substr(0, kMostBytes + 1), b = key.substr(0, kMostBytes + 1);
+    const uint32_t position = KeyBits::FirstDifference(a, b);
     *differ = static_cast<uint16_t>(std::min<uint32_t>(position, kSame));
-    return position == KeyBits::kSame || position < kSame;
+    if (position == KeyBits::kSame) return a.size() == before.size() && b.size() == key.size();
+    return position < kSame;
   }
 
   // `differ[i]`: of the keys i - 1 and i, for 0 < i < size. REQUIRES: kReadBehind bytes behind the array can be read.

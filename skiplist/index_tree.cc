@@ -20,6 +20,7 @@ IndexTree& IndexTree::operator=(IndexTree&& other) noexcept {
   std::swap(nodes_, other.nodes_);
   std::swap(end_, other.end_);
   std::swap(bytes_, other.bytes_);
+  std::swap(has_bits_, other.has_bits_);
   return *this;
 }
 
@@ -218,6 +219,7 @@ IndexTree IndexTree::Builder::Finish() {
   for (const PieceRef& piece : tree_.pieces_) {
     tree_.nodes_ += piece.nodes;
     tree_.bytes_ += PieceBytes(piece.nodes, piece.has_bits) + sizeof(PieceRef);
+    tree_.has_bits_ |= piece.has_bits;
   }
   tree_.end_ = (tree_.pieces_.size() - 1) * kPieceNodes + tree_.pieces_.back().nodes;
   return std::move(tree_);

@@ -67,6 +67,8 @@ class IndexTree {
   uint64_t nodes() const { return nodes_; }
   uint64_t pieces() const { return pieces_.size(); }
   uint64_t bytes() const { return bytes_; }
+  // Returns true if a piece has bit positions.
+  bool has_bits() const { return has_bits_; }
   // Returns the heap of the pieces; null if the tree is empty.
   const std::shared_ptr<PieceHeap>& heap() const { return heap_; }
 
@@ -194,6 +196,7 @@ class IndexTree {
   uint64_t nodes_ = 0;
   uint64_t end_ = 0;
   uint64_t bytes_ = 0;
+  bool has_bits_ = false;
 };
 
 // Builds a tree from its first node to its last, from new nodes and from pieces of another tree.

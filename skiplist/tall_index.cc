@@ -118,7 +118,8 @@ void TallIndex::BuildAlike(Tree* tree, Stop stop) const try {
   const auto at = [&nodes](size_t place) { return nodes.EntryAt(nodes.Normalize(place)); };
   tree->alike.Build({nodes.End(), [&nodes](size_t place) { return nodes.PrefixAt(nodes.Normalize(place)); },
                      [at](size_t place) { return at(place)->key(); }, [at](size_t place) { FetchEntry(at(place)); },
-                     [stop] { return IsStopped(stop); }, true},
+                     [stop] { return IsStopped(stop); }, true,
+                     [&nodes](size_t one, size_t other) { return nodes.Normalize(one) == nodes.Normalize(other); }},
                     list_.order());
   if (nodes.bytes() + tree->alike.bytes() > max_tree_bytes_) tree->alike = {};
 } catch (const std::bad_alloc&) {

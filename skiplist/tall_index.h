@@ -33,7 +33,8 @@ namespace braiddb {
 //                            is not reused while a reader of the view lives.
 // COST  A search in the tree as in IndexTree. With all nodes in the index the search then reads the nodes before and behind the
 //       target; otherwise some more. A new index shares the pieces without changed nodes: a merge of m entries writes at most 2
-//       m pieces, and the top of the tree.
+//       m pieces, and the top of the tree. If many keys begin alike, a merge also builds AlikeSteps anew, and reads one key in
+//       16.
 // Thread safety: immutable after construction.
 class TallIndex {
  public:
@@ -126,6 +127,8 @@ class TallIndex {
   // A tree without alike nodes is searched for alike nodes again after one in so many nodes has changed, so that small changes do
   // not pass over the whole tree.
   static constexpr uint64_t kChangesPerSearch = 64;
+  // A tree without bit positions gets some only if this share of its nodes could be added to it.
+  static constexpr uint64_t kRoomForBits = 4;
 
   // `before` and `changes`: both null, or neither.
   TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const TallIndex* before, const IndexChanges* changes,

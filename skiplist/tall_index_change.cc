@@ -139,13 +139,15 @@ class TallIndex::ChangePass {
 };
 
 // The number of nodes is known beforehand. A tree with another number proves that the changes did not fit, for example that a
-// removed node was not in the index.
+// removed node was not in the index. If the bit positions of all pieces would no longer fit, a walk makes a tree without them.
+// The tree gets positions again when it is much smaller, so that such walks are rare.
 TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes, Stop stop) const {
   const uint64_t kept = before.nodes.nodes() - std::min<uint64_t>(before.nodes.nodes(), changes.removed.size());
   const uint64_t count = kept + changes.added.size();
-  if (count > max_nodes) return {};
+  if (count > max_nodes || (before.nodes.has_bits() && !MakesBits(count))) return {};
+  const bool makes_bits = MakesBits(before.nodes.has_bits() ? count : count + count / kRoomForBits);
   try {
-    ChangePass pass(this, &before, &changes, MakesBits(count), stop);
+    ChangePass pass(this, &before, &changes, makes_bits, stop);
     if (!pass.Run()) return {};
     Tree tree = Finish(pass.builder(), before.layer);
     if (tree.nodes.nodes() != count) return {};

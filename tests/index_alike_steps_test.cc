@@ -142,6 +142,23 @@ TEST_F(AlikeStepsTest, BitsEndTheSearch) {
   }
 }
 
+TEST(BitTreeTest, LongKeysThatMayBeEqualHaveNoPosition) {
+  uint16_t bit = 0;
+  const std::string most(BitTree::kMostBytes, 'k');
+  EXPECT_TRUE(BitTree::Differ(most, most, &bit));
+  EXPECT_EQ(bit, BitTree::kSame);
+  EXPECT_TRUE(BitTree::Differ(most, most + "x", &bit));
+  EXPECT_EQ(bit, KeyBits::kPerByte * BitTree::kMostBytes);
+  EXPECT_TRUE(BitTree::Differ(most + "a", most + "b", &bit));
+  EXPECT_LE(bit, BitTree::kMostPosition);
+  EXPECT_TRUE(BitTree::Differ(most + "x", most + "x", &bit));
+  EXPECT_EQ(bit, BitTree::kSame);
+  EXPECT_FALSE(BitTree::Differ(most + "x", most + "xy", &bit));
+  EXPECT_FALSE(BitTree::Differ(most + "xa", most + "xb", &bit));
+  EXPECT_FALSE(BitTree::Differ(most + "xy", most + "xy", &bit));
+  EXPECT_TRUE(BitTree::Differ(most + "xy", "k" + std::string(70000, 'l'), &bit));
+}
+
 // No memory is taken where prefixes tell keys apart, or where only the comparator does.
 TEST_F(AlikeStepsTest, IsEmptyWhereItIsOfNoUse) {
   for (int i = 0; i < 5000; ++i) keys_.push_back(PatternedValue(random_.Next(), 16));

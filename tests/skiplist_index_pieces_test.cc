@@ -286,6 +286,52 @@ TEST_F(IndexCostTest, OfOneKeyNoSecondIndexStands) {
   EXPECT_LE(heap().used_bytes(), used + (1 << 10));
 }
 
+// A hole in the places stands for the node behind it, which is not alike with itself.
+TEST_F(IndexCostTest, HolesAreNotKeysThatBeginAlike) {
+  std::vector<Version> spread;
+  for (uint64_t i = 0; i < kNodes; ++i) spread.push_back({PatternedValue(i, 8), ++sequence_, false, 0, 1});
+  const auto table = store_.MakeTable(spread);
+  const TallIndex walked(table->list, kNodes, kBytes);
+  ASSERT_EQ(walked.size(0), kNodes);
+  // Of each second piece three quarters are removed. The others are shared, so the rest of each stays a piece.
+  IndexChanges changes = walked.NewChanges();
+  for (uint64_t place = kNodes; place-- > 0;) {
+    const bool is_chosen = IndexTree::PieceOf(place) % 2 == 0 && place % IndexTree::kPieceNodes < IndexTree::kPieceNodes * 3 / 4;
+    if (is_chosen) changes.Remove(0, walked.At(0, place));
+  }
+  const TallIndex holes(walked, changes, kNodes, kBytes);
+  ASSERT_LT(holes.size(0), kNodes * 2 / 3);
+  EXPECT_EQ(holes.bytes(), holes.NodesOf(0).bytes());  // no AlikeSteps
+}
+
+// Keys that begin alike have bit positions as long as these fit. Then a walk makes an index without them; the list of this test
+// lacks what was added, so the walk finds less.
+TEST_F(IndexCostTest, BitPositionsKeepTheBound) {
+  constexpr uint64_t kAlike = 24'000;
+  constexpr uint64_t kStep = 32;
+  std::vector<Version> alike;
+  for (uint64_t i = 0; i < kAlike; ++i) alike.push_back({"user:" + NumberedKey(i), ++sequence_, false, 0, 1});
+  const auto table = store_.MakeTable(alike);
+  const uint64_t bound = TallIndex(table->list, kAlike, kBytes).bytes() * 3 / 4;
+  uint64_t count = kAlike / 2;
+  const auto half = store_.MakeTable({alike.begin(), alike.begin() + static_cast<std::ptrdiff_t>(count)});
+  auto index = std::make_unique<TallIndex>(half->list, count, bound);
+  ASSERT_EQ(index->size(0), count);
+  ASSERT_TRUE(index->NodesOf(0).has_bits());
+  for (; index->size(0) == count; count += kStep) {
+    ASSERT_LE(index->bytes(), bound) << count;
+    ASSERT_LT(count, kAlike);
+    IndexChanges changes = index->NewChanges();
+    const LogEntry* const last = index->At(0, index->NodesOf(0).Prev(index->NodesOf(0).End()));
+    for (uint64_t i = kStep; i-- > 0;) {
+      const LogEntry* const entry = store_.Resolve(store_.Find(alike[count + i].sequence));
+      changes.Add(0, entry, store_.order().Prefix(entry->key()), false, [last](uint32_t) { return last; });
+    }
+    index = std::make_unique<TallIndex>(*index, changes, count + kStep, bound);
+  }
+  EXPECT_GT(count, kAlike * 5 / 8);
+}
+
 // Small merges for long: what is freed is used again, and pieces stay full enough.
 TEST_F(IndexCostTest, ManySmallMergesWasteLittle) {
   std::vector<bool> added(kNodes);
