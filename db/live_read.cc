@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "db/db_impl.h"
@@ -309,17 +310,18 @@ std::shared_ptr<Memtable> DBImpl::AttachForeign(const LiveMemtable& from, Memtab
 // Arrays that the last view has already are taken over, with their steps. `before`: null if there is no such view. Returns false
 // if the arrays do not fit the tables of *levels.
 bool DBImpl::AttachOrders(const LiveFamily& from, const FamilyView* before, FamilyView* levels) const {
+  std::unordered_map<uint64_t, std::shared_ptr<const TableOrder>> known;
+  if (before != nullptr) {
+    for (const auto& [order, tables] : before->orders) {
+      if (order != nullptr) known.emplace(order->id(), order);
+    }
+  }
   size_t left = levels->l0.size();
   for (const LiveOrder& listed : from.orders) {
     if (listed.tables == 0 || listed.tables > left) return false;
     left -= listed.tables;
     std::shared_ptr<const TableOrder> order;
-    if (before != nullptr && listed.offset != 0) {
-      const auto known = std::ranges::find_if(before->orders, [&listed](const FamilyView::Ordered& other) {
-        return other.order != nullptr && other.order->id() == listed.id;
-      });
-      if (known != before->orders.end()) order = known->order;
-    }
+    if (const auto it = known.find(listed.id); it != known.end() && listed.offset != 0) order = it->second;
     if (order == nullptr && listed.offset != 0) {
       order = TableOrder::Attach(live_reader_->heap(), {listed.id, listed.offset, listed.entries, listed.fetch_bytes});
       if (order == nullptr) return false;
