@@ -8,6 +8,7 @@
 
 #include "braiddb/options_file.h"
 #include "capi/database.h"
+#include "capi/option_strings.h"
 #include "capi/option_words.h"
 #include "capi/result.h"
 
@@ -75,6 +76,11 @@ bool IsFamilyOption(std::string_view name) {
   return std::any_of(std::begin(kBeginnings), std::end(kBeginnings), [&](auto beginning) { return name.starts_with(beginning); });
 }
 
+// RocksDB's name of an option of block-based tables.
+static std::string TableOptionName(std::string_view name) {
+  return std::string(name == "data_block_hash_ratio" ? "data_block_hash_table_util_ratio" : name);
+}
+
 void NoteOptions(const braiddb_options_t& from, Options* to) {
 #define NOTE_BOTH(set_type, get_type, name, initial) NOTE_SET(get_type, name, initial)
 #define NOTE_SET(type, name, initial) \
@@ -82,6 +88,14 @@ void NoteOptions(const braiddb_options_t& from, Options* to) {
   BRAIDDB_C_OPTIONS(NOTE_BOTH, NOTE_SET)
 #undef NOTE_BOTH
 #undef NOTE_SET
+  const braiddb_block_based_table_options_t& table = from.table;
+#define NOTE_BOTH(set_type, get_type, name, initial) NOTE_SET(get_type, name, initial)
+#define NOTE_SET(type, name, initial) to->foreign_table_options[TableOptionName(#name)] = Print(#name, table.name);
+  BRAIDDB_C_BLOCK_OPTIONS(NOTE_BOTH, NOTE_SET)
+#undef NOTE_BOTH
+#undef NOTE_SET
+  if (table.block_cache != nullptr)
+    to->foreign_table_options["block_cache"] = std::to_string(table.block_cache->limit.capacity());
 }
 
 Status SetOption(std::string_view name, std::string_view value, braiddb_options_t* options) {
@@ -147,6 +161,14 @@ Status SetForeign(const std::map<std::string, std::string>& foreign, bool ignore
   return Status::OK();
 }
 
+// The size of a cache is not loaded, since a cache is an object of the program.
+void SetForeignTable(const std::map<std::string, std::string>& foreign, braiddb_options_t* options) {
+  for (const auto& [name, value] : foreign) {
+    if (name == "block_cache" || value.find_first_of(";{}") != std::string::npos) continue;
+    (void)SetNamedOption("block_based_table_factory", name + "=" + value + ";", options);  // newer ones are unknown
+  }
+}
+
 using OwnedOptions = std::unique_ptr<braiddb_options_t>;
 
 // `families`: all families, the default family first.
@@ -163,6 +185,7 @@ Status Load(const char* path, bool ignore_unknown, const braiddb_cache_t* cache,
     options->own = loaded.options;
     options->own.foreign_options.clear();
     options->own.foreign_family_options.clear();
+    options->own.foreign_table_options.clear();
     SetShared(loaded.options, options);
     if (cache == nullptr) continue;
     options->table.block_cache = cache->rep;
@@ -175,6 +198,7 @@ Status Load(const char* path, bool ignore_unknown, const braiddb_cache_t* cache,
     options->own.l1 = descriptor.options.l1;
     options->own.nv_leaf_size = descriptor.options.nv_leaf_size;
     if (status.ok()) status = SetForeign(descriptor.options.foreign_options, ignore_unknown, options);
+    SetForeignTable(descriptor.options.foreign_table_options, options);
   }
   return status;
 }

@@ -30,7 +30,8 @@ Status Validate(const ColumnFamilyOptions& options, const std::string& name) {
     return Status::NotSupported("column family '" + name + "': this version has no such l1");
   if (!IsLeafSize(options.nv_leaf_size))
     return Status::InvalidArgument("column family '" + name + "': nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
-  return CheckForeignOptions(options.foreign_options);
+  const Status status = CheckForeignOptions(options.foreign_options);
+  return status.ok() ? CheckForeignOptions(options.foreign_table_options) : status;
 }
 
 Status ReservedName(const std::string& name) {

@@ -99,8 +99,10 @@ Status Validate(const Options& options) {
     return Status::InvalidArgument("Options::bound_space needs relocation: Options::max_space_amplification must not be 0");
   if (!IsLeafSize(options.nv_leaf_size))
     return Status::InvalidArgument("Options::nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
-  const Status status = CheckForeignOptions(options.foreign_options);
-  return status.ok() ? CheckForeignOptions(options.foreign_family_options) : status;
+  for (const auto* foreign : {&options.foreign_options, &options.foreign_family_options, &options.foreign_table_options}) {
+    if (Status status = CheckForeignOptions(*foreign); !status.ok()) return status;
+  }
+  return Status::OK();
 }
 
 uint32_t CpuCount() { return std::max(1u, std::thread::hardware_concurrency()); }
@@ -204,7 +206,7 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   for (size_t i = 0; handles != nullptr && i < families.size(); ++i) handles->push_back(impl->MakeUsersHandle(families[i].name));
   if (writes) {
     impl->given_ = std::move(options);
-    std::vector<std::string> lines;
+    std::vector<OptionsLogMessage> messages;
     {
       std::lock_guard lock(impl->families_mutex_);
       impl->NoteOptions();
@@ -213,9 +215,11 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
         if (!family->dropped.load(std::memory_order_relaxed) && !IsHiddenFamily(family->name))
           all.push_back({family->name, family->options});
       }
-      lines = OptionsAsLogLines(impl->given_, all);
+      messages = OptionsAsLogMessages(impl->given_, all);
     }
-    for (const std::string& line : lines) impl->Log(line);
+    for (const OptionsLogMessage& message : messages) {
+      if (impl->logger_) impl->logger_->Log(message.line, message.details);
+    }
     TemporaryPlace::KeepOld(path);
   }
   *db = std::move(impl);

@@ -27,6 +27,7 @@ constexpr std::string_view kDatabase = "DBOptions";
 constexpr std::string_view kFamily = "CFOptions";
 constexpr std::string_view kAnyTable = "TableOptions/";
 constexpr std::string_view kOwnTable = "TableOptions/BraidDB";
+constexpr std::string_view kForeignTable = "TableOptions/BlockBasedTable";
 constexpr std::string_view kDefaultFamily = "default";
 constexpr std::string_view kNone = "nullptr";
 
@@ -253,6 +254,12 @@ void AppendForeign(const std::map<std::string, std::string>& foreign, std::span<
   }
 }
 
+void AppendForeignTable(const std::map<std::string, std::string>& foreign, std::string_view family, std::string* text) {
+  if (foreign.empty()) return;
+  AppendSection(kForeignTable, family, text);
+  AppendForeign(foreign, {}, text);
+}
+
 class Reader {
  public:
   Reader(LoadedOptions* loaded, bool ignore_unknown) : loaded_(loaded), ignore_unknown_(ignore_unknown) {}
@@ -263,6 +270,11 @@ class Reader {
     if (line.title == kDatabase) {
       if (const Field* field = FindField(kDatabaseFields, line.name)) return SetField(*field, line.value, &loaded_->options);
       loaded_->options.foreign_options[line.name] = UnescapeOption(line.value);
+      return Status::OK();
+    }
+    if (line.title == kForeignTable) {
+      auto& foreign = family_ != nullptr ? family_->options.foreign_table_options : loaded_->options.foreign_table_options;
+      if (IsOptionName(line.name)) foreign[line.name] = UnescapeOption(line.value);
       return Status::OK();
     }
     if (family_ != nullptr) return ReadFamily(line);
@@ -319,14 +331,15 @@ class Reader {
     family_ = nullptr;
     has_database_ = has_database_ || line.title == kDatabase;
     has_family_ = has_family_ || (line.title == kFamily && is_default);
-    is_ignored_ = line.title.starts_with(kAnyTable) && line.title != kOwnTable;  // sections of RocksDB's tables mean nothing here
+    const bool is_table = line.title == kOwnTable || line.title == kForeignTable;
+    is_ignored_ = line.title.starts_with(kAnyTable) && !is_table;  // other tables of RocksDB mean nothing here
     if (line.title == kVersion || line.title == kDatabase || is_ignored_) return Status::OK();
-    if (line.title == kFamily || line.title == kOwnTable) {
+    if (line.title == kFamily || is_table) {
       if (!is_default && !line.argument.empty()) family_ = FamilyOf(line);
       if (is_default || family_ != nullptr) return Status::OK();
     }
-    is_ignored_ = ignore_unknown_;
-    return ignore_unknown_ ? Status::OK() : Status::InvalidArgument("there is no section " + line.title + " of " + line.argument);
+    is_ignored_ = ignore_unknown_ || line.title == kForeignTable;
+    return is_ignored_ ? Status::OK() : Status::InvalidArgument("there is no section " + line.title + " of " + line.argument);
   }
 
   LoadedOptions* const loaded_;
@@ -371,6 +384,7 @@ std::string OptionsToText(const Options& options, const std::vector<ColumnFamily
   AppendForeign(options.foreign_family_options, {}, &text);
   AppendSection(kOwnTable, kDefaultFamily, &text);
   for (const Field& field : kOwnFields) AppendOption(field.name, Print(options, field), &text);
+  AppendForeignTable(options.foreign_table_options, kDefaultFamily, &text);
   for (const ColumnFamilyDescriptor& family : families) {
     if (family.name == kDefaultFamily) continue;
     AppendSection(kFamily, family.name, &text);
@@ -381,6 +395,7 @@ std::string OptionsToText(const Options& options, const std::vector<ColumnFamily
     own.l1 = family.options.l1;
     own.nv_leaf_size = family.options.nv_leaf_size;
     for (const Field& field : kOwnFamilyFields) AppendOption(field.name, Print(own, field), &text);
+    AppendForeignTable(family.options.foreign_table_options, family.name, &text);
   }
   return text;
 }
@@ -437,10 +452,11 @@ Status WriteOptionsFile(const Options& options, const std::vector<ColumnFamilyDe
   return WriteSmallFile(path + kOptionsFile, text);
 }
 
-std::vector<std::string> OptionsAsLogLines(const Options& options, const std::vector<ColumnFamilyDescriptor>& families) {
+std::vector<OptionsLogMessage> OptionsAsLogMessages(const Options& options, const std::vector<ColumnFamilyDescriptor>& families) {
   const std::string text = OptionsToText(options, families);
   const std::string family_section = "[" + std::string(kFamily) + " \"";
-  std::vector<std::string> lines;
+  std::vector<OptionsLogMessage> messages;
+  bool is_foreign_table = false;
   size_t end = 0;
   for (size_t begin = text.find("[" + std::string(kDatabase)); begin < text.size(); begin = end + 1) {
     end = std::min(text.find('\n', begin), text.size());
@@ -449,16 +465,28 @@ std::vector<std::string> OptionsAsLogLines(const Options& options, const std::ve
     const size_t equals = line.find('=');
     if (line.starts_with(family_section)) {
       line.remove_prefix(family_section.size());
-      lines.push_back("--------------- Options for column family [" + std::string(line.substr(0, line.rfind('"'))) + "]:");
-    } else if (!line.starts_with('[') && equals != std::string_view::npos) {
-      const std::string_view value = line.substr(equals + 1);
-      lines.push_back("Options." + std::string(line.substr(0, equals)) + ": " +
-                      std::string(value == "true"    ? "1"
-                                  : value == "false" ? "0"
-                                                     : value));
+      messages.push_back({"--------------- Options for column family [" + std::string(line.substr(0, line.rfind('"'))) + "]:"});
+      is_foreign_table = false;
+    } else if (line.starts_with('[')) {
+      is_foreign_table = line.starts_with("[" + std::string(kForeignTable) + " ");
+      if (!is_foreign_table) continue;
+      messages.push_back({"Options.table_factory: BlockBasedTable"});
+      messages.push_back({"table_factory options:"});
+    } else if (equals != std::string_view::npos) {
+      const std::string name(line.substr(0, equals));
+      const std::string_view given = line.substr(equals + 1);
+      const std::string value(given == "true" ? "1" : given == "false" ? "0" : given);
+      if (!is_foreign_table) {
+        messages.push_back({"Options." + name + ": " + value});
+      } else if (name == "block_cache") {
+        for (const std::string& detail : {std::string("block_cache_options:"), "  capacity : " + value})
+          messages.back().details.push_back(detail);
+      } else {
+        messages.back().details.push_back(name + ": " + value);
+      }
     }
   }
-  return lines;
+  return messages;
 }
 
 }  // namespace braiddb

@@ -20,8 +20,15 @@ bool NotedRegionPaths(const std::string& path, std::vector<std::string>* paths);
 // Replaces the options file in the directory, atomically and durably, if its content would change.
 Status WriteOptionsFile(const Options& options, const std::vector<ColumnFamilyDescriptor>& families, const std::string& path);
 
-// The options as lines of the LOG, in RocksDB's form: "Options.<name>: <value>", with 1 and 0 for true and false. The lines of a
-// family follow "--------------- Options for column family [<name>]:".
-std::vector<std::string> OptionsAsLogLines(const Options& options, const std::vector<ColumnFamilyDescriptor>& families);
+// A message of the LOG, and lines that belong to it.
+struct OptionsLogMessage {
+  std::string line;
+  std::vector<std::string> details = {};
+};
+
+// The options as RocksDB's LOG has them: "Options.<name>: <value>", with 1 and 0 for true and false. Those of a family follow
+// "--------------- Options for column family [<name>]:". The foreign options of its tables are details of one message, in the
+// form "<name>: <value>"; the size of the block cache is "block_cache_options:" and "  capacity : <bytes>".
+std::vector<OptionsLogMessage> OptionsAsLogMessages(const Options& options, const std::vector<ColumnFamilyDescriptor>& families);
 
 }  // namespace braiddb

@@ -194,6 +194,18 @@ TEST_F(FileTest, ALoggedNameIsNoLine) {
   EXPECT_TRUE(line.ends_with("a\\x0ab\\x7f")) << line;
 }
 
+TEST_F(FileTest, DetailsOfALoggedMessageAreIndentedLines) {
+  const std::vector<std::string> details = {"one", "two\nthree"};
+  std::vector<std::string> lines;
+  Logger([&](std::string_view text) { lines.emplace_back(text); }).Log("title", details);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_TRUE(lines[0].ends_with(" title"));
+  EXPECT_EQ(lines[1], "  one");
+  EXPECT_EQ(lines[2], "  two\\x0athree");
+  Logger::OpenFile(Path("LOG"))->Log("title", details);
+  EXPECT_TRUE(Read(Path("LOG")).ends_with(" title\n  one\n  two\\x0athree\n")) << Read(Path("LOG"));
+}
+
 TEST(StatusFromErrno, KeepsWhatCallersTellApart) {
   EXPECT_TRUE(StatusFromErrno(ENOSPC, "x").IsNoSpace());
   EXPECT_TRUE(StatusFromErrno(EDQUOT, "x").IsNoSpace());

@@ -95,6 +95,20 @@ std::string Stamp() {
                 local.tm_min, local.tm_sec, static_cast<long>(now.tv_usec), gettid());
 }
 
+// A message is one line, also if a name in it has control characters.
+std::string WithoutControls(std::string_view message) {
+  std::string line;
+  for (const char c : message) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= ' ' && byte != 127) {
+      line += c;
+    } else {
+      line += Format("\\x%02x", byte);
+    }
+  }
+  return line;
+}
+
 }  // namespace
 
 Logger::Logger(std::function<void(std::string_view)> sink) : sink_(std::move(sink)) {}
@@ -117,19 +131,14 @@ void Logger::BeginRotation() {
   if (file_ != nullptr) file_->BeginRotation();
 }
 
-// A message is one line, also if a name in it has control characters.
-void Logger::Log(std::string_view message) {
+void Logger::Log(std::string_view message, std::span<const std::string> details) {
   if (!sink_ && file_ == nullptr) return;
-  std::string line = Stamp();
-  for (const char c : message) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= ' ' && byte != 127) {
-      line += c;
-    } else {
-      line += Format("\\x%02x", byte);
-    }
+  std::string text = Stamp() + WithoutControls(message);
+  for (const std::string& detail : details) {
+    if (file_ == nullptr) sink_(std::exchange(text, {}));
+    text.append(file_ == nullptr ? "" : "\n").append("  ").append(WithoutControls(detail));
   }
-  file_ != nullptr ? file_->Append(line) : sink_(line);
+  file_ != nullptr ? file_->Append(text) : sink_(text);
 }
 
 }  // namespace braiddb

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,8 @@ class Logger {
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
 
-  void Log(std::string_view message);
+  // `details`: lines that belong to the message. They have no time and begin with two blanks, as in RocksDB's log.
+  void Log(std::string_view message, std::span<const std::string> details = {});
   // Enables renaming. Before, the file only grows, so that opens that are refused drop no lines of other opens.
   void BeginRotation();
 

@@ -31,7 +31,8 @@ struct ColumnFamilyOptions {
         nv_leaf_size(options.nv_leaf_size),
         compaction_filter(options.compaction_filter),
         compaction_filter_factory(options.compaction_filter_factory),
-        foreign_options(options.foreign_family_options) {}
+        foreign_options(options.foreign_family_options),
+        foreign_table_options(options.foreign_table_options) {}
 
   const Comparator* comparator = BytewiseComparator();
   std::shared_ptr<const MergeOperator> merge_operator;  // not stored: any open may choose another
@@ -42,6 +43,8 @@ struct ColumnFamilyOptions {
   std::shared_ptr<CompactionFilterFactory> compaction_filter_factory;
   // As Options::foreign_family_options.
   std::map<std::string, std::string> foreign_options;
+  // As Options::foreign_table_options.
+  std::map<std::string, std::string> foreign_table_options;
 };
 
 // A family to open, and its options.

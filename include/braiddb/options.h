@@ -308,6 +308,8 @@ struct Options {
   std::map<std::string, std::string> foreign_options;
   // The same for the default column family. Default: empty.
   std::map<std::string, std::string> foreign_family_options;
+  // The same for RocksDB's block-based tables of the default column family. Default: empty.
+  std::map<std::string, std::string> foreign_table_options;
 };
 
 struct ReadOptions {

@@ -19,8 +19,10 @@ namespace braiddb {
 //                                     Options::foreign_options
 //   [CFOptions "default"]             comparator, prefix_extractor, Options::foreign_family_options
 //   [TableOptions/BraidDB "default"]  all other fields of Options, by their names
+//   [TableOptions/BlockBasedTable "default"]  Options::foreign_table_options
 //   [CFOptions "<name>"]              of each other family: comparator, ColumnFamilyOptions::foreign_options
 //   [TableOptions/BraidDB "<name>"]   of each other family: l1, nv_leaf_size
+//   [TableOptions/BlockBasedTable "<name>"]   of each other family: ColumnFamilyOptions::foreign_table_options
 //
 // Objects of the program are stored by name and cannot be loaded: the user's own comparators and prefix extractors, and the
 // receiver of the info log.

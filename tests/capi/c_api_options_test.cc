@@ -13,6 +13,7 @@
 #include "capi/options.h"
 #include "pmem/persist_mode.h"
 #include "tests/capi/c_fixture.h"
+#include "tests/support/db_test_util.h"
 
 namespace braiddb::test {
 namespace {
@@ -96,6 +97,51 @@ TEST_F(CApiOptionsTest, OptionsAreLoadedAsTheyWereSet) {
   LoadedOptions again;
   ASSERT_TRUE(LoadLatestOptions(path(), &again).ok());
   EXPECT_EQ(before, OptionsToText(again.options));
+}
+
+// In the form in which programs look for them in RocksDB's LOG, and again after an open with the loaded options.
+TEST_F(CApiOptionsTest, TableOptionsAreInTheLogAndLoaded) {
+  braiddb_options_set_max_open_files(options_, 123);
+  braiddb_block_based_table_options_t* const table = braiddb_block_based_options_create();
+  braiddb_block_based_options_set_block_size(table, 323232);
+  braiddb_block_based_options_set_cache_index_and_filter_blocks(table, 1);
+  braiddb_block_based_options_set_data_block_hash_ratio(table, 0.5);
+  braiddb_cache_t* const cache = braiddb_cache_create_lru(8 << 20);
+  braiddb_block_based_options_set_block_cache(table, cache);
+  braiddb_options_set_block_based_table_factory(options_, table);
+  braiddb_block_based_options_destroy(table);
+  braiddb_cache_destroy(cache);
+  Open();
+  braiddb_column_family_handle_t* const created = braiddb_create_column_family(db_, options_, "col0", error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  braiddb_column_family_handle_destroy(created);
+  Close();
+  for (const bool has_cache : {true, false}) {
+    std::filesystem::remove(path() + "/LOG");
+    const LoadedCOptions loaded(path(), false, nullptr, error_.pointer());
+    ASSERT_EQ("", error_.Take());
+    ASSERT_EQ(2u, loaded.count);
+    for (size_t i = 0; i < loaded.count; ++i) {
+      EXPECT_EQ(323232u, loaded.families[i]->table.block_size);
+      EXPECT_EQ(1, loaded.families[i]->table.cache_index_and_filter_blocks);
+      EXPECT_EQ(0.5, loaded.families[i]->table.data_block_hash_ratio);
+      EXPECT_EQ(nullptr, loaded.families[i]->table.block_cache);
+      if (has_cache) loaded.families[i]->table.block_cache = options_->table.block_cache;
+    }
+    braiddb_column_family_handle_t* handles[2];
+    db_ = braiddb_open_column_families(loaded.families[0], path().c_str(), 2, loaded.names, loaded.families, handles,
+                                       error_.pointer());
+    ASSERT_EQ("", error_.Take());
+    for (braiddb_column_family_handle_t* handle : handles) braiddb_column_family_handle_destroy(handle);
+    Close();
+    const std::string log = ReadFileOrDie(path() + "/LOG");
+    for (const char* wanted :
+         {"Options for column family [default]", "Options for column family [col0]", " block_size: 323232\n",
+          " cache_index_and_filter_blocks: 1\n", " data_block_hash_table_util_ratio: 0.5\n", "table_factory options:\n"}) {
+      EXPECT_NE(std::string::npos, log.find(wanted)) << wanted << "\n" << log;
+    }
+    EXPECT_EQ(has_cache, log.find("block_cache_options:\n    capacity : 8388608\n") != std::string::npos) << log;
+  }
 }
 
 TEST_F(CApiOptionsTest, OptionsThatCannotBeLoaded) {
