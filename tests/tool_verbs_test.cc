@@ -129,11 +129,6 @@ TEST_F(VerbTest, ReadsGoOnBesideAProgram) {
   EXPECT_EQ(Run("get " + path_ + " key").out, "value\n");
   EXPECT_EQ(Run("scan " + path_).exit_code, 0);
   EXPECT_EQ(Run("count " + path_).out, "keys: 1\n");
-  for (const std::string verb : {"stat", "log"}) {
-    const ToolResult refused = Run(verb + " " + path_);
-    EXPECT_EQ(refused.exit_code, 2);
-    EXPECT_TRUE(Has(refused.error, "--secondary")) << refused.error;
-  }
   EXPECT_TRUE(Has(Run("readers " + path_).out, "pid"));
   EXPECT_EQ(Run("readers --json " + path_).out, "[]\n");
   const std::string copy = directory_.File("copy");

@@ -54,7 +54,7 @@ class VerbParser {
     add("escape", "bytes that are not printable, and %, are %XX, in arguments and in output");
     add("json", "print JSON, an object a line; bytes that are not UTF-8 are in fields <name>_hex");
     add("table", "print columns");
-    if (names_database && verb.access == Access::kRead) {
+    if (names_database && verb.access == Access::kRead && verb.run != LogVerb) {  // a copy has no history
       add("secondary", po::value<std::string>()->value_name("DIRECTORY"),
           "read beside a program that has the database open; DIRECTORY keeps a copy of the database");
     }
@@ -66,6 +66,7 @@ class VerbParser {
     po::options_description all;
     po::positional_options_description places;
     all.add(options_).add_options()("positional", po::value(&arguments->positional_));
+    if (names_database_ && verb_.run == LogVerb) all.add_options()("secondary", po::value<std::string>());  // refused with advice
     places.add("positional", -1);
     try {
       ParseOptions(given, all, places, &arguments->map_);
@@ -137,8 +138,8 @@ int RunDatabaseVerb(const DatabaseVerb& verb, const Arguments& given) {
   settings.access = verb.name == "put" && arguments.Has("create") ? Access::kCreate : verb.access;
   if (arguments.Has("secondary")) settings.secondary = arguments.Get<std::string>("secondary");
   Session session;
+  if (verb.run == LogVerb && arguments.Has("secondary")) return Failed(NoHistory("a copy of a database"));
   if (verb.run == LogVerb && arguments.Has("follow")) {  // takes no lock, so that a program can open the database
-    if (arguments.Has("secondary")) return Failed(Status::InvalidArgument("--follow reads the database itself, not a copy"));
     SetStyle(arguments, &session);
     return FollowLogVerb(parser.database(), session.style, arguments);
   }

@@ -82,6 +82,8 @@ int StatVerb(Session& session, const VerbArguments& arguments);
 int PropertiesVerb(Session& session, const VerbArguments& arguments);
 int OptionsVerb(Session& session, const VerbArguments& arguments);
 int LogVerb(Session& session, const VerbArguments& arguments);
+// NotSupported: `what` has no history. The message says how to print the updates of a database that a program has open.
+Status NoHistory(const std::string& what);
 // `log --follow`: reads a database that is not open here.
 int FollowLogVerb(const std::string& path, const Style& style, const VerbArguments& arguments);
 void AddLogOptions(VerbOptions add);

@@ -114,16 +114,13 @@ Status ChooseFamilies(const ExportArguments& arguments, const Session& session, 
   return Status::OK();
 }
 
-Status WriteFamily(DB* db, ColumnFamilyHandle* family, const Snapshot* snapshot, RecordWriter* writer, Output* output,
+// `read`: the snapshot of the export.
+Status WriteFamily(DB* db, ColumnFamilyHandle* family, const ReadOptions& read, RecordWriter* writer, Output* output,
                    Progress* progress, uint64_t* done) {
   std::string text;
   uint64_t bytes = 0;
   db->GetIntProperty("braiddb.pm-bytes-live", &bytes);
   writer->BeginFamily(family->GetName(), bytes, &text);
-  ReadOptions read;
-  read.snapshot = snapshot;
-  read.total_order_seek = true;
-  read.verify_checksums = true;
   const auto iterator = db->NewIterator(read, family);
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
     writer->Append(iterator->key(), iterator->value(), &text);
@@ -155,11 +152,16 @@ Status WriteAll(const ExportArguments& arguments, Session* session, RecordFormat
   const ByteForm bytes = arguments.is_hex ? ByteForm::kHex : arguments.is_escape ? ByteForm::kEscape : ByteForm::kRaw;
   const auto writer = MakeRecordWriter(format, bytes);
   Progress progress("exporting", Progress::Unit::kEntries, EstimateKeys(session->db.get(), families));
-  const Snapshot* const snapshot = session->db->GetSnapshot();
+  ReadOptions read;
+  read.total_order_seek = true;
+  read.verify_checksums = !session->is_live();  // a live reader cannot verify checksums
+  read.snapshot = session->db->GetSnapshot();
+  if (read.snapshot == nullptr)
+    return Status::IOError("there is no snapshot: the program that has the database open does not answer");
   for (ColumnFamilyHandle* family : families) {
-    if (status.ok()) status = WriteFamily(session->db.get(), family, snapshot, writer.get(), &output, &progress, done);
+    if (status.ok()) status = WriteFamily(session->db.get(), family, read, writer.get(), &output, &progress, done);
   }
-  session->db->ReleaseSnapshot(snapshot);
+  session->db->ReleaseSnapshot(read.snapshot);
   return status.ok() ? output.Finish() : status;
 }
 

@@ -42,10 +42,11 @@ constexpr const char* kNumbers[] = {"num-immutable-mem-table",
                                     "is-write-stopped"};
 constexpr const char* kTexts[] = {"levels", "l1", "visits-per-get", "region-nodes", "persist-mode", "stats"};
 
-uint64_t NumberOf(const Session& session, ColumnFamilyHandle* family, const char* name) {
+// Adds a property under another name. Adds nothing if a live reader does not have the property.
+void AddNumber(const Session& session, ColumnFamilyHandle* family, const char* fact, const char* property, Facts* facts) {
   uint64_t value = 0;
-  session.db->GetIntProperty(family, std::string("braiddb.") + name, &value);
-  return value;
+  const bool is_known = session.db->GetIntProperty(family, std::string("braiddb.") + property, &value);
+  if (is_known || !session.is_live()) facts->Add(fact, value);
 }
 
 // The smallest sequence number from which the log has all updates; behind the last one if there is none.
@@ -89,37 +90,33 @@ class UpdatePrinter : public WriteBatch::Handler {
 }  // namespace
 
 int StatVerb(Session& session, const VerbArguments&) {
-  if (Status status = session.RefuseLive("figures"); !status.ok()) return Failed(status);
   ColumnFamilyHandle* family = nullptr;
   if (Status status = session.Current(&family); !status.ok()) return Failed(status);
   Facts facts;
   std::string persist_mode;
-  session.db->GetProperty("braiddb.persist-mode", &persist_mode);
   facts.Add("database", session.path);
   facts.Add("column_families", session.families.size());
   facts.Add("column_family", family->GetName());
   facts.Add("last_level", NameOf(family->GetOptions().l1));
   facts.Add("comparator", family->GetOptions().comparator->Name());
   facts.Add("regions", session.db->GetOptions().regions);
-  facts.Add("persist_mode", persist_mode);
-  facts.Add("keys_estimate", NumberOf(session, family, "estimate-num-keys"));
-  facts.Add("l0_tables", NumberOf(session, family, "num-l0-tables"));
-  facts.Add("l0_entries", NumberOf(session, family, "num-entries-l0"));
-  facts.Add("last_level_entries", NumberOf(session, family, "num-entries-l1"));
-  facts.Add("file_bytes", NumberOf(session, family, "pm-bytes-reserved"));
-  facts.Add("punched_bytes", NumberOf(session, family, "pm-bytes-punched"));
-  facts.Add("live_bytes", NumberOf(session, family, "pm-bytes-live"));
+  if (session.db->GetProperty("braiddb.persist-mode", &persist_mode)) facts.Add("persist_mode", persist_mode);
+  AddNumber(session, family, "keys_estimate", "estimate-num-keys", &facts);
+  AddNumber(session, family, "l0_tables", "num-l0-tables", &facts);
+  AddNumber(session, family, "l0_entries", "num-entries-l0", &facts);
+  AddNumber(session, family, "last_level_entries", "num-entries-l1", &facts);
+  AddNumber(session, family, "file_bytes", "pm-bytes-reserved", &facts);
+  AddNumber(session, family, "punched_bytes", "pm-bytes-punched", &facts);
+  AddNumber(session, family, "live_bytes", "pm-bytes-live", &facts);
   facts.Add("last_sequence", session.db->GetLatestSequenceNumber());
   facts.Print(session.style);
   return kSound;
 }
 
 int PropertiesVerb(Session& session, const VerbArguments& arguments) {
-  if (arguments.positional().empty()) {
-    if (Status status = session.RefuseLive("figures"); !status.ok()) return Failed(status);
-  }
   ColumnFamilyHandle* family = nullptr;
   if (Status status = session.Current(&family); !status.ok()) return Failed(status);
+  const bool is_selective = !arguments.positional().empty();
   Facts facts;
   int exit_code = kSound;
   const auto add = [&](const std::string& name) {
@@ -130,13 +127,14 @@ int PropertiesVerb(Session& session, const VerbArguments& arguments) {
       facts.Add(full, number);
     } else if (session.db->GetProperty(family, full, &text)) {
       facts.Add(full, text);
-    } else {
-      std::fprintf(stderr, "braiddb: there is no property '%s'\n", full.c_str());
+    } else if (is_selective) {
+      std::fprintf(stderr, "braiddb: there is no property '%s'%s\n", full.c_str(),
+                   session.is_live() ? " beside the program that has the database open" : "");
       exit_code = kDamaged;
     }
   };
   for (const std::string& name : arguments.positional()) add(name);
-  if (arguments.positional().empty()) {
+  if (!is_selective) {
     for (const char* name : kNumbers) add(name);
     for (const char* name : kTexts) add(name);
   }
@@ -177,16 +175,23 @@ int OptionsVerb(Session& session, const VerbArguments&) {
 
 void AddLogOptions(VerbOptions add) {
   add("since", po::value<uint64_t>()->value_name("SEQUENCE"), "from this sequence number on; default: the oldest update");
-  add("follow", "go on with updates as a program writes them, until Ctrl-C; needs no --secondary");
+  add("follow", "go on with updates as a program writes them, until Ctrl-C; works beside the program");
 }
 
 int FollowLogVerb(const std::string& path, const Style& style, const VerbArguments& arguments) {
   return FollowLog(path, arguments.Has("since") ? arguments.Get<uint64_t>("since") : 0, style);
 }
 
+Status NoHistory(const std::string& what) {
+  return Status::NotSupported(what +
+                              " has no history; `braiddb log --follow <database>` reads the log beside the program: it prints " +
+                              "the updates that the log still has, and then new ones");
+}
+
 int LogVerb(Session& session, const VerbArguments& arguments) {
   if (arguments.Has("follow")) return FollowLogVerb(session.path, session.style, arguments);
-  if (Status status = session.RefuseLive("history (--follow prints new updates)"); !status.ok()) return Failed(status);
+  if (session.is_live()) return Failed(NoHistory("a reader beside the program that has the database open"));
+  if (session.is_secondary()) return Failed(NoHistory("a copy of a database"));
   const bool is_given = arguments.Has("since");
   const uint64_t since = is_given ? arguments.Get<uint64_t>("since") : OldestUpdate(session.db.get());
   if (!is_given && since > session.db->GetLatestSequenceNumber()) return kSound;

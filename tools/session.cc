@@ -45,7 +45,8 @@ Status Session::Open(const std::string& where, const OpenSettings& settings) {
   if (!status.ok()) return status;
   if (access != Access::kRead) return DB::Open(options, path, descriptors, &families, &db);
   MakeSmall(&options);
-  if (!settings.secondary.empty()) return DB::OpenAsSecondary(options, path, settings.secondary, descriptors, &families, &db);
+  is_secondary_ = !settings.secondary.empty();
+  if (is_secondary_) return DB::OpenAsSecondary(options, path, settings.secondary, descriptors, &families, &db);
   status = DB::OpenForReadOnly(options, path, descriptors, &families, &db);
   is_live_ = status.ok() && dynamic_cast<DBImpl*>(db->GetRootDB()) == nullptr;
   if (!status.IsBusy() && !status.IsNotSupported()) return status;

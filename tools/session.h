@@ -42,7 +42,9 @@ class Session {
   Status Close();
   // Whether a program has the database open for writing, and this session reads beside it.
   bool is_live() const { return is_live_; }
-  // NotSupported, with advice, if the session is live: then only the program knows `what`, or can do it.
+  // Whether this session reads a copy that follows the database of a program.
+  bool is_secondary() const { return is_secondary_; }
+  // NotSupported if the session is live: only the program has `what`. The message recommends --secondary.
   Status RefuseLive(const std::string& what) const;
 
   // Null if there is no such family.
@@ -61,6 +63,7 @@ class Session {
 
  private:
   bool is_live_ = false;
+  bool is_secondary_ = false;
 };
 
 // Finds the kind of last level with this name. Returns false for an unknown name.
