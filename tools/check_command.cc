@@ -2,6 +2,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "tools/child_job.h"
 #include "tools/command.h"
 #include "tools/output.h"
 
@@ -59,18 +60,22 @@ int RunCheck(const Arguments& arguments) {
       "module without a clean close; run a check without this option first");
   int exit_code = kSound;
   if (!line.Parse(arguments, &exit_code)) return exit_code;
-  CheckReport report;
-  CheckOptions options = line.MakeCheckOptions("checking");
-  options.acknowledge_unsafe_shutdown = acknowledge;
-  const Status status = CheckDatabase(options, line.Positional(0), &report);
-  if (!status.ok()) return CannotLook(status);
-  EndProgress();
-  if (as_json) {
-    PrintJson(line.Positional(0), report);
-  } else {
-    PrintText(line.Positional(0), report);
-  }
-  return report.sound() ? kSound : kDamaged;
+  const auto check = [&]() -> int {
+    CheckReport report;
+    CheckOptions options = line.MakeCheckOptions("checking");
+    options.acknowledge_unsafe_shutdown = acknowledge;
+    const Status status = CheckDatabase(options, line.Positional(0), &report);
+    if (!status.ok()) return CannotLook(status);
+    EndProgress();
+    if (as_json) {
+      PrintJson(line.Positional(0), report);
+    } else {
+      PrintText(line.Positional(0), report);
+    }
+    return report.sound() ? kSound : kDamaged;
+  };
+  const auto after = [&] { return acknowledge ? "run it again" : "the database is as it was"; };
+  return ChildJob{.action = "checking", .work = check, .after = after, .outlives_reader = false}.Run();
 }
 
 }  // namespace braiddb::tools

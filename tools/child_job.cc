@@ -9,8 +9,11 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
+#include "braiddb/db.h"
+#include "db/temporary_place.h"
 #include "tools/command.h"
 #include "tools/interrupt.h"
 #include "tools/progress.h"
@@ -21,14 +24,14 @@ namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(5);
 
-[[noreturn]] void RunChild(const std::function<int()>& work, pid_t parent) {
+[[noreturn]] void RunChild(const ChildJob& job, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kCannotLook);  // the parent died before prctl
   std::signal(SIGINT, SIG_IGN);                 // the parent decides
   std::signal(SIGTERM, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);
-  std::signal(SIGPIPE, SIG_IGN);  // FinishOutput says that output is lost
-  const int exit_code = FinishOutput(work());
+  if (job.outlives_reader) std::signal(SIGPIPE, SIG_IGN);  // FinishOutput says that output is lost
+  const int exit_code = FinishOutput(job.work());
   std::fflush(nullptr);
   _exit(exit_code);
 }
@@ -41,22 +44,33 @@ int ChildJob::Run() const {
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return CannotLook(StatusFromErrno(errno, "fork"));
-  if (child == 0) RunChild(work, parent);
+  if (child == 0) RunChild(*this, parent);
   int status = 0;
   {
-    Progress progress(action, Progress::Unit::kBytes, total);
+    std::optional<Progress> progress;
+    if (done) progress.emplace(action, Progress::Unit::kBytes, total);
     while (waitpid(child, &status, WNOHANG) == 0) {
       if (IsInterrupted()) kill(child, SIGKILL);
-      progress.UpdateNow(done());
+      if (progress) progress->UpdateNow(done());
       std::this_thread::sleep_for(kPause);
     }
   }
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   guard.IgnoreFromNowOn();
-  const Status cleaned = clean();
-  std::fprintf(stderr, "braiddb: %s: stopped; %s\n", action,
-               cleaned.ok() ? "nothing is left of it" : ("what it left is not removed: " + cleaned.ToString()).c_str());
+  const Status cleaned = clean ? clean() : Status::OK();
+  EndProgress();
+  if (WTERMSIG(status) == SIGPIPE) {
+    std::signal(SIGPIPE, SIG_DFL);
+    raise(SIGPIPE);
+  }
+  const std::string why = IsInterrupted() ? "stopped" : "ended by signal " + std::to_string(WTERMSIG(status));
+  std::fprintf(stderr, "braiddb: %s: %s; %s\n", action, why.c_str(),
+               cleaned.ok() ? after().c_str() : ("what it left is not removed: " + cleaned.ToString()).c_str());
   return kCannotLook;
+}
+
+Status RemoveUnfinishedCopy(const std::string& path) {
+  return TemporaryPlace::RemoveUnfinished(path, [](const std::string& directory) { return DB::Destroy({}, directory); });
 }
 
 uint64_t BytesOnDisk(const char* path) {

@@ -70,10 +70,6 @@ Status RemoveUnfinishedBackup(const std::string& directory) {
   return BackupEngine::Open(directory, &engine);
 }
 
-Status RemoveUnfinishedCopy(const std::string& path) {
-  return TemporaryPlace::RemoveUnfinished(path, [](const std::string& directory) { return DB::Destroy({}, directory); });
-}
-
 int MakeCheckpoint(const CopyArguments& arguments, const std::string& database, const std::string& path) {
   Session session;
   uint64_t sequence = 0;

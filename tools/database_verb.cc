@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <sstream>
 
+#include "tools/child_job.h"
+
 namespace braiddb::tools {
 
 namespace po = boost::program_options;
@@ -120,6 +122,17 @@ void SetStyle(const VerbArguments& arguments, Session* session) {
   if (arguments.Has("json")) session->style.output = OutputForm::kJson;
 }
 
+int OpenAndRun(const DatabaseVerb& verb, const std::string& database, const OpenSettings& settings,
+               const VerbArguments& arguments) {
+  Session session;
+  if (Status status = session.Open(database, settings); !status.ok()) return Failed(status);
+  SetStyle(arguments, &session);
+  const int exit_code = verb.run(session, arguments);
+  const Status status = session.Close();
+  if (!status.ok() && exit_code != kCannotLook) return Failed(status);
+  return exit_code;
+}
+
 }  // namespace
 
 std::vector<std::string> OptionsOf(const DatabaseVerb& verb) {
@@ -137,18 +150,16 @@ int RunDatabaseVerb(const DatabaseVerb& verb, const Arguments& given) {
   OpenSettings settings;
   settings.access = verb.name == "put" && arguments.Has("create") ? Access::kCreate : verb.access;
   if (arguments.Has("secondary")) settings.secondary = arguments.Get<std::string>("secondary");
-  Session session;
   if (verb.run == LogVerb && arguments.Has("secondary")) return Failed(NoHistory("a copy of a database"));
   if (verb.run == LogVerb && arguments.Has("follow")) {  // takes no lock, so that a program can open the database
+    Session session;
     SetStyle(arguments, &session);
     return FollowLogVerb(parser.database(), session.style, arguments);
   }
-  if (Status status = session.Open(parser.database(), settings); !status.ok()) return Failed(status);
-  SetStyle(arguments, &session);
-  exit_code = verb.run(session, arguments);
-  const Status status = session.Close();
-  if (!status.ok() && exit_code != kCannotLook) return Failed(status);
-  return exit_code;
+  const auto work = [&] { return OpenAndRun(verb, parser.database(), settings, arguments); };
+  if (verb.run != CompactVerb) return work();
+  return ChildJob{.action = "compacting", .work = work, .after = [] { return "the next open finishes a merge that had begun"; }}
+      .Run();
 }
 
 int RunInSession(const DatabaseVerb& verb, Session* session, const Arguments& given) {

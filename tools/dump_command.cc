@@ -9,6 +9,7 @@
 #include "index/level_kind.h"
 #include "log/log_reader.h"
 #include "pmem/list_kind.h"
+#include "tools/child_job.h"
 #include "tools/command.h"
 #include "util/format.h"
 
@@ -173,17 +174,7 @@ Json LevelsOf(const Media& media, const std::vector<KeyOrder>& orders, Findings*
   return levels;
 }
 
-}  // namespace
-
-int RunDump(const Arguments& arguments) {
-  namespace po = boost::program_options;
-  CommandLine line("braiddb dump [option...] <database>", {"database"});
-  bool as_json = false;
-  bool entries = false;
-  line.Add()("json", po::bool_switch(&as_json), "print JSON; with --entries an object a line, the first is the database")(
-      "entries", po::bool_switch(&entries), "list the log entries too, in the order of their places");
-  int exit_code = kSound;
-  if (!line.Parse(arguments, &exit_code)) return exit_code;
+int PrintDatabase(const CommandLine& line, bool as_json, bool entries) {
   const CheckOptions options = line.MakeCheckOptions("reading");
   posix::Fd lock;
   CheckReport report;
@@ -219,6 +210,21 @@ int RunDump(const Arguments& arguments) {
     }
   });
   return report.sound() ? kSound : kDamaged;
+}
+
+}  // namespace
+
+int RunDump(const Arguments& arguments) {
+  namespace po = boost::program_options;
+  CommandLine line("braiddb dump [option...] <database>", {"database"});
+  bool as_json = false;
+  bool entries = false;
+  line.Add()("json", po::bool_switch(&as_json), "print JSON; with --entries an object a line, the first is the database")(
+      "entries", po::bool_switch(&entries), "list the log entries too, in the order of their places");
+  int exit_code = kSound;
+  if (!line.Parse(arguments, &exit_code)) return exit_code;
+  const auto dump = [&] { return PrintDatabase(line, as_json, entries); };
+  return ChildJob{.action = "dumping", .work = dump, .after = [] { return "the output is cut"; }, .outlives_reader = false}.Run();
 }
 
 }  // namespace braiddb::tools

@@ -2,8 +2,10 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "tools/child_job.h"
 #include "tools/command.h"
 #include "tools/output.h"
+#include "util/file.h"
 
 namespace braiddb::tools {
 namespace {
@@ -23,17 +25,7 @@ void PrintJson(const std::string& database, const RepairReport& report) {
   facts.Print({OutputForm::kJson, ByteForm::kRaw});
 }
 
-}  // namespace
-
-int RunRepair(const Arguments& arguments) {
-  CommandLine line("braiddb repair [option...] <database> <new database>", {"database", "new database"});
-  RepairOptions options;
-  bool as_json = false;
-  line.Add()("json", boost::program_options::bool_switch(&as_json), "print JSON")(
-      "regions", boost::program_options::value(&options.target.regions)->value_name("N"),
-      "regions of the new database; as many as there were unless given");
-  int exit_code = kSound;
-  if (!line.Parse(arguments, &exit_code)) return exit_code;
+int Repair(const CommandLine& line, RepairOptions options, bool as_json) {
   options.source = line.MakeCheckOptions("reading");
   RepairReport report;
   const Status status = RepairDatabase(options, line.Positional(0), line.Positional(1), &report);
@@ -55,6 +47,25 @@ int RunRepair(const Arguments& arguments) {
   }
   std::printf("%s\n", report.lost.empty() ? "nothing that was found to be there is lost" : "some data is LOST");
   return report.lost.empty() ? kSound : kDamaged;
+}
+
+}  // namespace
+
+int RunRepair(const Arguments& arguments) {
+  CommandLine line("braiddb repair [option...] <database> <new database>", {"database", "new database"});
+  RepairOptions options;
+  bool as_json = false;
+  line.Add()("json", boost::program_options::bool_switch(&as_json), "print JSON")(
+      "regions", boost::program_options::value(&options.target.regions)->value_name("N"),
+      "regions of the new database; as many as there were unless given");
+  int exit_code = kSound;
+  if (!line.Parse(arguments, &exit_code)) return exit_code;
+  const std::string path = line.Positional(1);
+  return ChildJob{.action = "repairing",
+                  .work = [&] { return Repair(line, options, as_json); },
+                  .clean = [&] { return RemoveUnfinishedCopy(path); },
+                  .after = [&] { return FileExists(path) ? path + " is complete" : "nothing is left of the new database"; }}
+      .Run();
 }
 
 }  // namespace braiddb::tools

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tools/database_verb.h"
+#include "tools/interrupt.h"
 #include "util/file.h"
 
 namespace braiddb::tools {
@@ -92,6 +93,7 @@ int CompactVerb(Session& session, const VerbArguments& arguments) {
   }
   ColumnFamilyHandle* family = nullptr;
   Status status = session.Current(&family);
+  const InterruptGuard guard;  // in the shell: a compaction goes on to its end, and a second signal ends the shell
   if (status.ok()) status = session.db->CompactRange({}, family, keys[0] ? &bounds[0] : nullptr, keys[1] ? &bounds[1] : nullptr);
   return status.ok() ? kSound : Failed(status);
 }
