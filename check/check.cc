@@ -20,9 +20,9 @@ namespace {
 
 // Compares the entries that count in each segment with the entries that the lists have reached: each entry that counts must be
 // in exactly one list. [CC-3] [CC-4]
-void CompareContents(const Media& media, const std::vector<SegmentContents>& contents, const std::vector<EntrySet>& reached,
+void CompareContents(const Media& media, const std::vector<SegmentContents>& contents, const ReachedEntries& reached,
                      Findings* findings) {
-  BRAIDDB_DCHECK(contents.size() == media.segments().size() && reached.size() == contents.size());
+  BRAIDDB_DCHECK(contents.size() == media.segments().size() && reached.segments() == contents.size());
   for (size_t i = 0; i < contents.size(); ++i) {
     if (contents[i].live == reached[i]) continue;
     findings->Add("the lists have " + std::to_string(reached[i].count) + " entries of a segment in which " +
@@ -127,17 +127,11 @@ Status CheckFiles(const CheckOptions& options, const std::string& path, CheckRep
   if (Status status = Media::Load(path, options.region_paths, &findings, &media); !status.ok()) return status;
   std::vector<KeyOrder> orders;
   if (Status status = ChooseOrders(options, *media, &orders); !status.ok()) return status;
-  uint64_t total = 0;
-  uint64_t done = 0;
-  for (const MediaSegment& segment : media->segments()) total += segment.holds_log() ? segment.limit() : 0;
-  const auto progress = [&](uint64_t bytes) {
-    done += bytes;
-    if (options.progress) options.progress(done, total);
-  };
-  const std::vector<SegmentContents> contents = CheckSegments(*media, progress, &findings);
+  const std::vector<SegmentContents> contents = CheckSegments(*media, options.progress, &findings);
   if (media->manifest_is_sound()) {
     std::vector<ListCounts> counts;
-    const std::vector<EntrySet> reached = CheckLists(*media, orders, &findings, &counts);
+    ReachedEntries reached = MakeReachedEntries(*media, contents, options.progress);
+    CheckLists(*media, orders, &findings, &reached, &counts);
     for (const ListCounts& of_family : counts) {
       report->tables += of_family.tables;
       report->l0_entries += of_family.l0_entries;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "check/entry_set.h"
 #include "check/findings.h"
+#include "check/reached_entries.h"
 #include "index/key_order.h"
 #include "log/log_entry.h"
 
@@ -30,8 +30,8 @@ struct LevelCheck {
   // The entries of the tables that are being merged, table by table; the level may have them too. Empty if the kind relinks
   // entries (LevelKind). All entries without a mark are in `reached`.
   std::vector<const LogEntry*> merging;
-  // For each of media.segments(), the entries that a structure has reached. Check adds those of the level that have no mark.
-  std::vector<EntrySet>* reached;
+  // The entries that a structure has reached, by media.segments(). Check adds those of the level that have no mark.
+  ReachedEntries* reached;
   Findings* findings;
 };
 

@@ -15,8 +15,7 @@ namespace {
 // Walks the tables and the last level of one family.
 class FamilyWalk {
  public:
-  FamilyWalk(const Media& media, const MediaFamily& family, const KeyOrder& order, std::vector<EntrySet>* reached,
-             Findings* findings)
+  FamilyWalk(const Media& media, const MediaFamily& family, const KeyOrder& order, ReachedEntries* reached, Findings* findings)
       : media_(media),
         manifest_(media.manifest()),
         family_(family),
@@ -77,7 +76,7 @@ class FamilyWalk {
   const uint32_t merging_tables_;
   const LogEntry* until_ = nullptr;
   std::vector<const LogEntry*> merging_;
-  std::vector<EntrySet>* const reached_;
+  ReachedEntries* const reached_;
   Findings* const findings_;
   ListCounts counts_;
 };
@@ -125,19 +124,18 @@ std::vector<uint64_t> CheckBoundaries(const ManifestState& manifest, Findings* f
 
 }  // namespace
 
-std::vector<EntrySet> CheckLists(const Media& media, const std::vector<KeyOrder>& orders, Findings* findings,
-                                 std::vector<ListCounts>* counts) {
+void CheckLists(const Media& media, const std::vector<KeyOrder>& orders, Findings* findings, ReachedEntries* reached,
+                std::vector<ListCounts>* counts) {
   BRAIDDB_DCHECK(media.manifest_is_sound() && orders.size() == media.families().size());
-  std::vector<EntrySet> reached(media.segments().size());
+  BRAIDDB_DCHECK(reached->segments() == media.segments().size());
   CheckFamilies(media.manifest(), findings);
   const std::vector<uint64_t> first_sequences = CheckBoundaries(media.manifest(), findings);
   counts->clear();
   for (size_t i = 0; i < media.families().size(); ++i) {
-    FamilyWalk walk(media, media.families()[i], orders[i], &reached, findings);
+    FamilyWalk walk(media, media.families()[i], orders[i], reached, findings);
     if (media.families()[i].level_is_there) walk.Run(first_sequences);
     counts->push_back(walk.counts());
   }
-  return reached;
 }
 
 }  // namespace braiddb

@@ -6,7 +6,7 @@
 
 #include "check/findings.h"
 #include "check/media.h"
-#include "check/segment_check.h"
+#include "check/reached_entries.h"
 #include "index/key_order.h"
 
 namespace braiddb {
@@ -28,8 +28,8 @@ struct ListCounts {
 //        it is walked to its end, since a merged entry is also in that level, or marked dead.
 // COST   One visit of each entry. No memory in proportion to the data, except for tables of a merge that does not relink entries.
 // REQUIRES: the MANIFEST is sound. `orders`, *counts: one element for each of media.families(). A family whose last level is
-// damaged is skipped. The result has, for each of media.segments(), the set of entries that a list has reached.
-std::vector<EntrySet> CheckLists(const Media& media, const std::vector<KeyOrder>& orders, Findings* findings,
-                                 std::vector<ListCounts>* counts);
+// damaged is skipped. Adds to *reached, an object for media.segments(), the entries that a list has reached.
+void CheckLists(const Media& media, const std::vector<KeyOrder>& orders, Findings* findings, ReachedEntries* reached,
+                std::vector<ListCounts>* counts);
 
 }  // namespace braiddb

@@ -44,10 +44,10 @@ bool ListWalk::IsValid(PmPtr pointer, size_t segment) const {
 // Checks one entry of the bottom layer: marks, sequence number, unused bits, and that each upper layer of its list has
 // arrived at it.
 void ListWalk::Visit(PmPtr pointer, const LogEntry& entry, size_t segment) {
-  BRAIDDB_DCHECK(segment < reached_->size());
+  BRAIDDB_DCHECK(segment < reached_->segments());
   ++entries_;
   if (limits_.merging != nullptr) limits_.merging->push_back(&entry);
-  if (limits_.merging == nullptr || !entry.is_obsolete()) (*reached_)[segment].Add(pointer);
+  if (limits_.merging == nullptr || !entry.is_obsolete()) reached_->Add(segment, pointer);
   if (previous_ != nullptr && order_.Compare(previous_->key(), entry.key()) == 0) ++obsolete_;
   if (entry.is_obsolete() && limits_.merging == nullptr)
     Bad("an entry that is linked and marked dead or moved", media_.Place(pointer));

@@ -6,9 +6,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "check/entry_set.h"
 #include "check/findings.h"
 #include "check/media.h"
+#include "check/reached_entries.h"
 #include "index/key_order.h"
 #include "log/log_entry.h"
 
@@ -30,7 +30,7 @@ class ListWalk {
 
   // `heads`: the head towers, kMaxHeight words for each region. `name`: the list, for findings.
   ListWalk(const Media& media, uint32_t family, const KeyOrder& order, std::string name, std::vector<uint64_t> heads,
-           const Limits& limits, std::vector<EntrySet>* reached, Findings* findings)
+           const Limits& limits, ReachedEntries* reached, Findings* findings)
       : media_(media),
         family_(family),
         order_(order),
@@ -70,7 +70,7 @@ class ListWalk {
   const std::string name_;
   std::vector<uint64_t> cursors_;  // the next word of each upper layer
   const Limits limits_;
-  std::vector<EntrySet>* const reached_;
+  ReachedEntries* const reached_;
   Findings* const findings_;
   const LogEntry* previous_;
   std::unordered_set<uint64_t> merged_seen_;  // dropped entries that CheckMerged has followed

@@ -13,6 +13,11 @@
 #include "util/check.h"
 
 namespace braiddb {
+namespace {
+
+constexpr uint64_t kStepsPerReport = 16384;
+
+}  // namespace
 
 Status Salvage::Scan(const CheckOptions& options, const std::string& path, RepairReport* report,
                      std::unique_ptr<Salvage>* result) {
@@ -37,11 +42,13 @@ Status Salvage::Scan(const CheckOptions& options, const std::string& path, Repai
   uint64_t total = 0;
   uint64_t done = 0;
   for (const Stretch& stretch : stretches) total += stretch.limit;
+  if (options.progress) options.progress(0, total);
   for (const Stretch& stretch : stretches) {
     salvage->ScanStretch(stretch);
     done += stretch.limit;
     if (options.progress) options.progress(done, total);
   }
+  salvage->bytes_ = total;
   salvage->ChooseFamilies(options, orders);
   *result = std::move(salvage);
   return Status::OK();
@@ -212,6 +219,10 @@ void Salvage::FindRanges() {
 
 void Salvage::ChooseFamilies(const CheckOptions& options, const std::vector<KeyOrder>& orders) {
   FindRanges();
+  sorting_ = Sorting();
+  sorting_.progress = options.progress;
+  for (const auto& found : found_) sorting_.steps += 2 * found.size();
+  if (options.progress) options.progress(0, bytes_);
   for (size_t i = 0; i < media_->families().size(); ++i) {
     const MediaFamily& family = media_->families()[i];
     if (family.name == kRangeTombstonesFamilyName) continue;
@@ -245,7 +256,10 @@ void Salvage::GuessFamilies(const CheckOptions& options) {
 void Salvage::ChooseNewest(Family* family) {
   const KeyOrder order(family->comparator);
   std::vector<Found>& found = found_[family->id];
-  for (Found& one : found) one.prefix = order.Prefix(one.entry->key());
+  for (Found& one : found) {
+    one.prefix = order.Prefix(one.entry->key());
+    NoteSorted();
+  }
   std::sort(found.begin(), found.end(), [&order](const Found& a, const Found& b) {
     if (a.prefix != b.prefix) return a.prefix < b.prefix;
     return CompareEntries(order, *a.entry, *b.entry) < 0;
@@ -268,6 +282,7 @@ void Salvage::ChooseNewest(Family* family) {
     if (!entry->is_obsolete() && entry->type() != EntryType::kDelete) versions.push_back(entry);
   };
   for (const auto& [prefix, entry] : found) {
+    NoteSorted();
     if (last == nullptr || order.Compare(last->key(), entry->key()) != 0) {
       Save(&versions, family);
       take(entry);
@@ -288,6 +303,12 @@ void Salvage::ChooseNewest(Family* family) {
   }
   Save(&versions, family);
   found = {};
+}
+
+void Salvage::NoteSorted() {
+  if (++sorting_.done % kStepsPerReport != 0 || !sorting_.progress) return;
+  const double share = static_cast<double>(sorting_.done) / static_cast<double>(sorting_.steps);
+  sorting_.progress(static_cast<uint64_t>(static_cast<double>(bytes_) * share), bytes_);
 }
 
 void Salvage::Save(std::vector<const LogEntry*>* versions, Family* family) {

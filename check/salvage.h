@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,6 +49,8 @@ class Salvage {
   // The families to create, the default family first.
   const std::vector<Family>& families() const { return families_; }
   uint32_t regions() const { return media_->regions(); }
+  // Of the log that was read.
+  uint64_t bytes() const { return bytes_; }
 
  private:
   // A range of log space that may have entries.
@@ -61,6 +64,12 @@ class Salvage {
   struct Found {
     uint64_t prefix;
     const LogEntry* entry;
+  };
+  // The second pass of CheckOptions::progress.
+  struct Sorting {
+    std::function<void(uint64_t done, uint64_t total)> progress;
+    uint64_t steps = 0;
+    uint64_t done = 0;
   };
 
   Salvage(std::unique_ptr<Media> media, RepairReport* report) : media_(std::move(media)), report_(report) {}
@@ -80,6 +89,8 @@ class Salvage {
   void ChooseFamilies(const CheckOptions& options, const std::vector<KeyOrder>& orders);
   void GuessFamilies(const CheckOptions& options);
   void ChooseNewest(Family* family);
+  // Called twice for each entry that is sorted.
+  void NoteSorted();
   // Appends the versions of one key, which are newest first, to the family, oldest first.
   static void Save(std::vector<const LogEntry*>* versions, Family* family);
 
@@ -89,6 +100,8 @@ class Salvage {
   std::map<uint32_t, std::vector<RangeTombstones::Tombstone>> ranges_;  // by family
   uint64_t strays_ = 0;                                                 // entries of unlisted families that are not marked dead
   std::vector<Family> families_;
+  uint64_t bytes_ = 0;
+  Sorting sorting_;
 };
 
 }  // namespace braiddb

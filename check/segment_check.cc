@@ -90,18 +90,43 @@ SegmentContents CheckSegment(const Media& media, const MediaSegment& segment, Fi
   return contents;
 }
 
+// What CheckSegments reads; bytes.
+uint64_t BytesOfLog(const Media& media) {
+  uint64_t bytes = 0;
+  for (const MediaSegment& segment : media.segments()) bytes += segment.holds_log() ? segment.limit() : 0;
+  return bytes;
+}
+
 }  // namespace
 
-std::vector<SegmentContents> CheckSegments(const Media& media, const std::function<void(uint64_t bytes)>& progress,
+std::vector<SegmentContents> CheckSegments(const Media& media, const std::function<void(uint64_t, uint64_t)>& progress,
                                            Findings* findings) {
   std::vector<SegmentContents> contents(media.segments().size());
+  const uint64_t total = BytesOfLog(media);
+  uint64_t done = 0;
+  if (progress) progress(done, total);
   for (size_t i = 0; i < contents.size(); ++i) {
     const MediaSegment& segment = media.segments()[i];
     if (!segment.holds_log()) continue;
     contents[i] = CheckSegment(media, segment, findings);
-    progress(segment.limit());
+    done += segment.limit();
+    if (progress) progress(done, total);
   }
   return contents;
+}
+
+ReachedEntries MakeReachedEntries(const Media& media, const std::vector<SegmentContents>& contents,
+                                  const std::function<void(uint64_t, uint64_t)>& progress) {
+  if (!progress) return ReachedEntries(contents.size());
+  const uint64_t total = BytesOfLog(media);
+  uint64_t live = 0;
+  for (const SegmentContents& segment : contents) live += segment.live.count;
+  progress(0, total);
+  // Damage may lead to more entries than count.
+  return ReachedEntries(contents.size(), [progress, total, live](uint64_t entries) {
+    const double share = live == 0 ? 1 : static_cast<double>(entries) / static_cast<double>(live);
+    progress(std::min(total, static_cast<uint64_t>(static_cast<double>(total) * share)), total);
+  });
 }
 
 }  // namespace braiddb

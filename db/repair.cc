@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -20,7 +21,29 @@ namespace {
 
 constexpr uint64_t kBatchBytes = 256ull << 10;
 
-Status WriteAll(const Salvage::Family& family, const ColumnFamilyHandle* handle, DBImpl* db) {
+// The last pass of CheckOptions::progress.
+class WriteProgress {
+ public:
+  WriteProgress(const Salvage& salvage, std::function<void(uint64_t, uint64_t)> progress)
+      : bytes_(salvage.bytes()), progress_(std::move(progress)) {
+    for (const Salvage::Family& family : salvage.families()) entries_ += family.entries.size();
+    if (progress_) progress_(0, bytes_);
+  }
+  void Add(uint64_t entries) {
+    if (!progress_ || entries == 0) return;
+    done_ += entries;
+    progress_(static_cast<uint64_t>(static_cast<double>(bytes_) * static_cast<double>(done_) / static_cast<double>(entries_)),
+              bytes_);
+  }
+
+ private:
+  const uint64_t bytes_;
+  const std::function<void(uint64_t, uint64_t)> progress_;
+  uint64_t entries_ = 0;
+  uint64_t done_ = 0;
+};
+
+Status WriteAll(const Salvage::Family& family, const ColumnFamilyHandle* handle, DBImpl* db, WriteProgress* progress) {
   WriteBatch batch;
   uint64_t bytes = 0;
   for (const LogEntry* entry : family.entries) {
@@ -28,9 +51,11 @@ Status WriteAll(const Salvage::Family& family, const ColumnFamilyHandle* handle,
     bytes += LogEntrySize(*entry);
     if (bytes < kBatchBytes) continue;
     if (Status status = db->WriteToAnyFamily({}, batch); !status.ok()) return status;
+    progress->Add(batch.Count());
     batch.Clear();
     bytes = 0;
   }
+  progress->Add(batch.Count());
   return bytes == 0 ? Status::OK() : db->WriteToAnyFamily({}, batch);
 }
 
@@ -41,22 +66,23 @@ Options OptionsOf(const Salvage::Family& family, const Options& target) {
   return options;
 }
 
-Status SaveFamily(const Salvage::Family& family, const Options& target, DBImpl* db) {
+Status SaveFamily(const Salvage::Family& family, const Options& target, DBImpl* db, WriteProgress* progress) {
   std::unique_ptr<ColumnFamilyHandle> handle;
   if (family.id != 0) {
     ColumnFamilyOptions options(OptionsOf(family, target));
     options.merge_operator = nullptr;  // the operator of the default family need not fit this family; operands stay operands
     if (Status status = db->CreateAnyFamily(options, family.name, &handle); !status.ok()) return status;
   }
-  return WriteAll(family, handle.get(), db);
+  return WriteAll(family, handle.get(), db, progress);
 }
 
 // Saves all families. The new database is closed when this returns.
-Status SaveAll(const Salvage& salvage, const Options& given, const Options& target, const std::string& path) {
+Status SaveAll(const Salvage& salvage, const RepairOptions& given, const Options& target, const std::string& path) {
+  WriteProgress progress(salvage, given.source.progress);
   std::unique_ptr<DB> db;
   Status status = DBImpl::Open(target, path, {}, false, nullptr, &db);
   for (const Salvage::Family& family : salvage.families()) {
-    if (status.ok()) status = SaveFamily(family, given, static_cast<DBImpl*>(db.get()));
+    if (status.ok()) status = SaveFamily(family, given.target, static_cast<DBImpl*>(db.get()), &progress);
   }
   return status.ok() ? db->Close() : status;
 }
@@ -89,7 +115,7 @@ Status RepairDatabase(const RepairOptions& options, const std::string& path, con
   target.create_if_missing = true;
   target.error_if_exists = true;
   if (target.regions == 0 && target.region_paths.empty()) target.regions = salvage->regions();
-  status = SaveAll(*salvage, options.target, target, temporary.path());
+  status = SaveAll(*salvage, options, target, temporary.path());
   if (status.ok() && rename(temporary.path().c_str(), place.c_str()) != 0) status = StatusFromErrno(errno, place);
   if (!status.ok()) {
     (void)temporary.Remove();

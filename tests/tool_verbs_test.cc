@@ -469,6 +469,23 @@ TEST_F(VerbTest, ProgressHasRateAndTimeLeft) {
             "copying: 0 bytes of about 1.0 KiB, 0 bytes per second");
 }
 
+// Each pass has its name, rate and time left. The first second shows nothing.
+TEST_F(VerbTest, PassesHaveTheirProgress) {
+  using std::chrono::milliseconds;
+  using tools::PassProgress;
+  const PassProgress::Clock::time_point start;
+  PassProgress progress({"reading", "sorting"}, start);
+  EXPECT_EQ(progress.Line(0, 4096, start), std::nullopt);
+  EXPECT_EQ(progress.Line(1024, 4096, start + milliseconds(999)), std::nullopt);
+  EXPECT_EQ(progress.Line(2048, 4096, start + milliseconds(2000)),
+            "reading: 2.0 KiB of about 4.0 KiB, 1.0 KiB per second, 2 s left");
+  EXPECT_EQ(progress.Line(3072, 4096, start + milliseconds(2100)), std::nullopt);
+  EXPECT_EQ(progress.Line(0, 4096, start + milliseconds(3000)), "sorting: 0 bytes of about 4.0 KiB, 0 bytes per second");
+  EXPECT_EQ(progress.Line(1024, 4096, start + milliseconds(4000)),
+            "sorting: 1.0 KiB of about 4.0 KiB, 1.0 KiB per second, 3 s left");
+  EXPECT_EQ(progress.Line(0, 4096, start + milliseconds(5000)), "sorting: 0 bytes of about 4.0 KiB, 0 bytes per second");
+}
+
 // The job's child would never end.
 TEST_F(VerbTest, StoppedJobsAreCleaned) {
   const std::string file = directory_.File("half");

@@ -62,7 +62,7 @@ int RunCheck(const Arguments& arguments) {
   if (!line.Parse(arguments, &exit_code)) return exit_code;
   const auto check = [&]() -> int {
     CheckReport report;
-    CheckOptions options = line.MakeCheckOptions("checking");
+    CheckOptions options = line.MakeCheckOptions({"checking the log", "checking the lists"});
     options.acknowledge_unsafe_shutdown = acknowledge;
     const Status status = CheckDatabase(options, line.Positional(0), &report);
     if (!status.ok()) return CannotLook(status);

@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
+#include <memory>
 
 #include "tools/progress.h"
 
@@ -86,17 +86,14 @@ bool CommandLine::Parse(const Arguments& arguments, int* exit_code) {
   return true;
 }
 
-CheckOptions CommandLine::MakeCheckOptions(const std::string& action) const {
+CheckOptions CommandLine::MakeCheckOptions(const std::vector<std::string>& passes) const {
   CheckOptions options;
   options.region_paths = region_paths_;
   if (!comparator_.empty()) options.comparator = comparator_ == "bytewise" ? BytewiseComparator() : ReverseBytewiseComparator();
-  if (isatty(STDERR_FILENO) != 0) {
-    const auto start = std::chrono::steady_clock::now();
-    options.progress = [action, start](uint64_t done, uint64_t total) {
-      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-      if (elapsed.count() < 1) return;
-      const std::string text = Progress::Text(action, Progress::Unit::kBytes, done, total, elapsed.count());
-      std::fprintf(stderr, "\r%s\033[K", text.c_str());
+  if (!passes.empty() && isatty(STDERR_FILENO) != 0) {
+    options.progress = [line = std::make_shared<PassProgress>(passes)](uint64_t done, uint64_t total) {
+      if (const auto text = line->Line(done, total, PassProgress::Clock::now()))
+        std::fprintf(stderr, "\r%s\033[K", text->c_str());
     };
   }
   return options;

@@ -64,8 +64,8 @@ class CommandLine {
 
   const std::string& Positional(size_t index) const { return values_[index]; }
   const std::vector<std::string>& values() const { return values_; }
-  // Options for a check. If the standard error is a terminal, shows a progress line with the word `action`.
-  CheckOptions MakeCheckOptions(const std::string& action) const;
+  // Options for a check. If the standard error is a terminal, shows a progress line with the names of `passes`, if there are any.
+  CheckOptions MakeCheckOptions(const std::vector<std::string>& passes) const;
 
  private:
   bool Fail(const std::string& why, int* exit_code) const;

@@ -6,6 +6,7 @@
 #include "check/check_files.h"
 #include "check/list_check.h"
 #include "check/media.h"
+#include "check/segment_check.h"
 #include "index/level_kind.h"
 #include "log/log_reader.h"
 #include "pmem/list_kind.h"
@@ -159,11 +160,11 @@ void PrintText(const Json& json) {
   PrintLines("finding", json["findings"]);
 }
 
-Json LevelsOf(const Media& media, const std::vector<KeyOrder>& orders, Findings* findings) {
+Json LevelsOf(const Media& media, const std::vector<KeyOrder>& orders, ReachedEntries* reached, Findings* findings) {
   Json levels = Json::array();
   if (!media.manifest_is_sound()) return levels;
   std::vector<ListCounts> counts;
-  CheckLists(media, orders, findings, &counts);
+  CheckLists(media, orders, findings, reached, &counts);
   for (size_t i = 0; i < counts.size(); ++i) {
     const MediaFamily& family = media.families()[i];
     if (!family.level_is_there) continue;
@@ -175,7 +176,7 @@ Json LevelsOf(const Media& media, const std::vector<KeyOrder>& orders, Findings*
 }
 
 int PrintDatabase(const CommandLine& line, bool as_json, bool entries) {
-  const CheckOptions options = line.MakeCheckOptions("reading");
+  const CheckOptions options = line.MakeCheckOptions({"reading the log", "reading the lists"});
   posix::Fd lock;
   CheckReport report;
   Findings findings(&report);
@@ -186,12 +187,13 @@ int PrintDatabase(const CommandLine& line, bool as_json, bool entries) {
   if (status.ok()) status = ChooseOrders(options, *media, &orders);
   if (!status.ok()) return CannotLook(status);
 
-  const std::vector<SegmentContents> contents = CheckSegments(
-      *media, [](uint64_t) {}, &findings);
+  const std::vector<SegmentContents> contents = CheckSegments(*media, options.progress, &findings);
   Json json{{"database", line.Positional(0)}, {"regions", RegionsOf(*media)}, {"manifest", ManifestOf(*media)}};
   json["segments"] = Json::array();
   for (size_t i = 0; i < contents.size(); ++i) json["segments"].push_back(SegmentOf(*media, media->segments()[i], contents[i]));
-  json["levels"] = LevelsOf(*media, orders, &findings);
+  ReachedEntries reached = MakeReachedEntries(*media, contents, options.progress);
+  json["levels"] = LevelsOf(*media, orders, &reached, &findings);
+  EndProgress();
   json["findings"] = Json::array();
   for (const CheckFinding& finding : report.findings)
     json["findings"].push_back({{"what", finding.what}, {"where", finding.where}});

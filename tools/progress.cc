@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
@@ -33,6 +34,36 @@ void Progress::Show(uint64_t done) {
   next_ = now + std::chrono::milliseconds(200);
   const std::string text = Text(action_, unit_, done, total_, std::chrono::duration<double>(now - start_).count());
   std::fprintf(stderr, "\r%s\033[K", text.c_str());
+}
+
+std::optional<std::string> PassProgress::Line(uint64_t done, uint64_t total, Clock::time_point now) {
+  if (done == 0 || passes_ == 0) {
+    ++passes_;
+    pass_start_ = now;
+  }
+  if (now < next_) return std::nullopt;
+  next_ = now + std::chrono::milliseconds(200);
+  const std::string& action = actions_[std::min(passes_, actions_.size()) - 1];
+  return Progress::Text(action, Progress::Unit::kBytes, done, total, std::chrono::duration<double>(now - pass_start_).count());
+}
+
+PolledProgress::PolledProgress(std::string action, Progress::Unit unit, uint64_t total, std::function<uint64_t()> done) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  thread_ = std::thread([this, action = std::move(action), unit, total, done = std::move(done)] {
+    Progress progress(action, unit, total);
+    std::unique_lock lock(mutex_);
+    while (!ends_.wait_for(lock, std::chrono::milliseconds(200), [this] { return is_ending_; })) progress.UpdateNow(done());
+  });
+}
+
+PolledProgress::~PolledProgress() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  ends_.notify_one();
+  thread_.join();
 }
 
 }  // namespace braiddb::tools

@@ -2,8 +2,14 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace braiddb::tools {
 
@@ -41,6 +47,41 @@ class Progress {
   const Clock::time_point start_ = Clock::now();
   Clock::time_point next_ = start_ + std::chrono::seconds(1);
   uint32_t calls_ = 0;
+};
+
+// The line of work in several passes, as CheckOptions::progress reports it: a pass begins with `done` 0. Rate and time left are
+// those of the pass. Thread safety: one thread at a time.
+class PassProgress {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // A name for each pass; the last name is that of all further passes.
+  explicit PassProgress(std::vector<std::string> actions, Clock::time_point start = Clock::now())
+      : actions_(std::move(actions)), next_(start + std::chrono::seconds(1)) {}
+
+  // Returns the line to show, or none: during the first second, and less than 0.2 s after another line.
+  std::optional<std::string> Line(uint64_t done, uint64_t total, Clock::time_point now);
+
+ private:
+  const std::vector<std::string> actions_;
+  size_t passes_ = 0;  // that have begun
+  Clock::time_point pass_start_{};
+  Clock::time_point next_;
+};
+
+// Shows the progress of a call that has no callback: another thread asks `done` from time to time.
+class PolledProgress {
+ public:
+  // `done` must be safe to call from another thread until the destruction. No thread if the standard error is no terminal.
+  PolledProgress(std::string action, Progress::Unit unit, uint64_t total, std::function<uint64_t()> done);
+  ~PolledProgress();
+  PolledProgress(const PolledProgress&) = delete;
+  PolledProgress& operator=(const PolledProgress&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ends_;
+  bool is_ending_ = false;  // mutex_
+  std::thread thread_;
 };
 
 }  // namespace braiddb::tools

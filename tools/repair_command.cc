@@ -26,7 +26,7 @@ void PrintJson(const std::string& database, const RepairReport& report) {
 }
 
 int Repair(const CommandLine& line, RepairOptions options, bool as_json) {
-  options.source = line.MakeCheckOptions("reading");
+  options.source = line.MakeCheckOptions({"reading the log", "sorting", "writing"});
   RepairReport report;
   const Status status = RepairDatabase(options, line.Positional(0), line.Positional(1), &report);
   if (!status.ok()) return CannotLook(status);

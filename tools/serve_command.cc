@@ -72,7 +72,7 @@ int RunServe(const Arguments& arguments) {
       "where the copy lies if the database is open elsewhere; default: a temporary directory");
   int exit_code = kSound;
   if (!line.Parse(arguments, &exit_code)) return exit_code;
-  const CheckOptions common = line.MakeCheckOptions("");
+  const CheckOptions common = line.MakeCheckOptions({});
   source.path = line.Positional(0);
   source.region_paths = common.region_paths;
   source.comparator = common.comparator;

@@ -72,7 +72,7 @@ int RunTop(const Arguments& arguments) {
   if (!line.Parse(arguments, &exit_code)) return exit_code;
   if (!(options.interval >= 0.1 && options.interval <= 86400))
     return CannotLook(Status::InvalidArgument("--interval must be from 0.1 to 86400 seconds"));
-  const CheckOptions common = line.MakeCheckOptions("");
+  const CheckOptions common = line.MakeCheckOptions({});
   source_options.path = line.Positional(0);
   source_options.region_paths = common.region_paths;
   source_options.comparator = common.comparator;

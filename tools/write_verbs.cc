@@ -1,10 +1,13 @@
 // braiddb put, delete, compact, flush: verbs that change keys or levels.
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
 
+#include "braiddb/metrics.h"
 #include "tools/database_verb.h"
 #include "tools/interrupt.h"
+#include "tools/progress.h"
 #include "util/file.h"
 
 namespace braiddb::tools {
@@ -22,6 +25,18 @@ Status ReadValueFile(const std::string& path, std::string* value) {
   Status status = std::ferror(file) != 0 ? StatusFromErrno(errno, path) : Status::OK();
   if (file != stdin) std::fclose(file);
   return status;
+}
+
+// The entries of all families that are in no last level.
+uint64_t UnmergedEntries(const Session& session) {
+  auto entries = static_cast<uint64_t>(session.db->GetMetrics().Value("braiddb_merge_backlog_entries"));
+  for (const auto& family : session.families) {
+    for (const char* name : {"braiddb.num-entries-active-mem-table", "braiddb.num-entries-imm-mem-tables"}) {
+      uint64_t in_memtables = 0;
+      if (session.db->GetIntProperty(family.get(), name, &in_memtables)) entries += in_memtables;
+    }
+  }
+  return entries;
 }
 
 }  // namespace
@@ -94,6 +109,9 @@ int CompactVerb(Session& session, const VerbArguments& arguments) {
   ColumnFamilyHandle* family = nullptr;
   Status status = session.Current(&family);
   const InterruptGuard guard;  // in the shell: a compaction goes on to its end, and a second signal ends the shell
+  const uint64_t total = UnmergedEntries(session);
+  const PolledProgress progress("compacting", Progress::Unit::kEntries, total,
+                                [&session, total] { return total - std::min(total, UnmergedEntries(session)); });
   if (status.ok()) status = session.db->CompactRange({}, family, keys[0] ? &bounds[0] : nullptr, keys[1] ? &bounds[1] : nullptr);
   return status.ok() ? kSound : Failed(status);
 }

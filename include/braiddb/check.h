@@ -26,7 +26,9 @@ struct CheckOptions {
   // check without this option reports it. With this option the check ignores unsafe shutdowns. At its end, whatever it finds, it
   // writes the present counts of the modules to the file DEVICES of each region, and changes no other file. Default: false.
   bool acknowledge_unsafe_shutdown = false;
-  // Called from time to time with the bytes of log that were read, and the total. May be empty.
+  // Called from time to time with the bytes of log that were read, and the total. A check makes two passes over the log: it reads
+  // all segments, and it follows all lists. A repair makes three: it reads all segments, sorts the entries, and writes them. Each
+  // pass begins with a call with `done` 0, and the bytes of later passes are estimates. May be empty.
   std::function<void(uint64_t done, uint64_t total)> progress;
 };
 

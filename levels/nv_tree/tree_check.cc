@@ -137,7 +137,7 @@ class TreeWalk {
     const bool counted = next_merging_ < merging_.size() && merging_[next_merging_] == found.entry;
     next_merging_ += counted;
     JudgeMark(entry);
-    if (!entry.is_obsolete() && !counted) (*reached_)[found.segment].Add(found.place);
+    if (!entry.is_obsolete() && !counted) reached_->Add(found.segment, found.place);
     if (leaves_.back().first == nullptr) leaves_.back().first = found.entry;
     leaves_.back().last = found.entry;
   }
@@ -204,7 +204,7 @@ class TreeWalk {
   size_t next_merging_ = 0;
   const LogEntry* newest_ = nullptr;  // newest version of the key in JudgeMark
   bool older_is_live_ = false;
-  std::vector<EntrySet>* const reached_;
+  ReachedEntries* const reached_;
   Findings* const findings_;
   const NvTreeRoot& root_;
   const uint32_t leaf_bytes_;
@@ -220,7 +220,7 @@ class TreeWalk {
 }  // namespace
 
 LevelCounts CheckTree(const LevelCheck& check, const NvTreeRoot& root) {
-  BRAIDDB_DCHECK(check.reached->size() == check.media.segments().size());
+  BRAIDDB_DCHECK(check.reached->segments() == check.media.segments().size());
   TreeWalk walk(check, root);
   walk.Run();
   return walk.counts();

@@ -315,7 +315,7 @@ class MapMedia final : public LevelMedia {
         if (entry->family() != check.family.id || entry->sequence() >= root_->boundary || entry->is_obsolete()) continue;
         if (merging.contains(entry)) continue;
         found.emplace(entry, i);
-        (*check.reached)[i].Add(segment.start() + reader.entry_offset());
+        check.reached->Add(i, segment.start() + reader.entry_offset());
       }
     }
     const LogEntry* before = nullptr;
