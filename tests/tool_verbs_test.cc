@@ -1,6 +1,5 @@
 // The verbs of the program braiddb on one database, and its shell.
 #include <gtest/gtest.h>
-#include <pty.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +16,6 @@
 #include "tools/child_job.h"
 #include "tools/output.h"
 #include "tools/progress.h"
-#include "tools/shell.h"
 
 namespace braiddb::test {
 namespace {
@@ -32,14 +30,6 @@ class VerbTest : public ToolRunner {
     EXPECT_EQ(result.exit_code, 0) << arguments << ": " << result.error;
     return Json::parse(result.out, nullptr, false);
   }
-  std::string Shell(const std::string& script, const std::string& arguments = "") {
-    WriteFileOrDie(directory_.File("script"), script);
-    const ToolResult result =
-        RunCommand(std::string(BRAIDDB_TOOL) + " shell " + arguments + " " + path_ + " <" + directory_.File("script"));
-    shell_exit_code_ = result.exit_code;
-    return result.out + result.error;
-  }
-  int shell_exit_code_ = 0;
 };
 
 TEST_F(VerbTest, KeysAreWrittenReadAndDeleted) {
@@ -548,96 +538,6 @@ TEST_F(VerbTest, StoppedCopiesLeaveNothing) {
   }
   const std::string count = Run("count " + restored).out;
   EXPECT_TRUE(count == "keys: 2000\n" || count == "keys: 1\n") << count;
-}
-
-TEST_F(VerbTest, ShellRunsScripts) {
-  const std::string out = Shell(
-      "put a 1\n"
-      "put \"b \\x00\\n\" 'two words'   # a comment\n"
-      "scan --escape\n"
-      "create-family other\n"
-      "use other\n"
-      "put a \"in other\"\n"
-      "get a\n"
-      "get --family default a\n"
-      "output json\n"
-      "scan\n"
-      "bytes hex\n"
-      "put 00 ff\n"
-      "output raw\n"
-      "scan\n"
-      "help\n"
-      "quit\n"
-      "put never 1\n",
-      "--create");
-  EXPECT_EQ(shell_exit_code_, 0) << out;
-  EXPECT_TRUE(Has(out, "a\t1\nb %00%0A\ttwo words\nin other\n1\n{\"key\":\"a\",\"value\":\"in other\"}\n00\tff\n61\t")) << out;
-  EXPECT_TRUE(Has(out, "create-family <name>")) << out;
-  EXPECT_EQ(Run("count --family other " + path_).out, "keys: 2\n");
-
-  const std::string wrong = Shell("nonsense\nget a\nget 'a\noutput odd\nuse nothing\nscan --nonsense\nput --help\n");
-  EXPECT_EQ(shell_exit_code_, 2);
-  for (const char* part : {"there is no verb 'nonsense'", "\n1\n", "a quote is not closed", "output is raw, table or json",
-                           "there is no column family 'nothing'", "nonsense", "usage: put [option...] <key> [<value>]"})
-    EXPECT_TRUE(Has("\n" + wrong, part)) << part << " is not in\n" << wrong;
-  EXPECT_TRUE(Has(Shell("put a 2\nscan\n", "--read-only --table"), "key")) << wrong;
-  EXPECT_EQ(shell_exit_code_, 2) << "a write without the right to";
-}
-
-TEST_F(VerbTest, ShellCompletesVerbsOptionsAndFamilies) {
-  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
-  ASSERT_EQ(Run("create-family " + path_ + " other").exit_code, 0);
-  tools::Session session;
-  ASSERT_OK(session.Open(path_, {}));
-  using Words = std::vector<std::string>;
-  EXPECT_EQ(tools::CompleteLine(session, "co"), (Words{"compact", "count"}));
-  EXPECT_EQ(tools::CompleteLine(session, "scan --re"), Words{"--reverse"});
-  EXPECT_EQ(tools::CompleteLine(session, "use "), (Words{"default", "other"}));
-  EXPECT_EQ(tools::CompleteLine(session, "get a --family o"), Words{"other"});
-  EXPECT_EQ(tools::CompleteLine(session, "get 'a"), Words{});
-  EXPECT_EQ(tools::CompleteLine(session, "# x"), Words{});
-  EXPECT_GT(tools::CompleteLine(session, "").size(), 15u);
-}
-
-// On a terminal. Without libedit the shell reads plain lines, without completion.
-TEST_F(VerbTest, ShellEditsLines) {
-  int terminal = -1;
-  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
-  if (child == 0) {
-    setenv("HOME", directory_.path().c_str(), 1);
-    setenv("TERM", "dumb", 1);
-    execl(BRAIDDB_TOOL, BRAIDDB_TOOL, "shell", "--create", path_.c_str(), nullptr);
-    _exit(99);
-  }
-  std::string out;
-  // Reads until the terminal has shown `text`, or the shell has ended.
-  const auto wait_for = [&](const std::string& text) {
-    char buffer[4096];
-    while (!Has(out, text)) {
-      const ssize_t bytes = read(terminal, buffer, sizeof buffer);
-      if (bytes <= 0) return false;
-      out.append(buffer, static_cast<size_t>(bytes));
-    }
-    return true;
-  };
-  const auto type = [&](const std::string& text) { ASSERT_EQ(write(terminal, text.data(), text.size()), ssize_t(text.size())); };
-  EXPECT_TRUE(wait_for("braiddb:default> ")) << out;
-  type("put a 1\n");
-  type("scan\n");
-  EXPECT_TRUE(wait_for("key  value")) << out;
-#ifdef BRAIDDB_LIBEDIT
-  type("cou\t\n");
-  EXPECT_TRUE(wait_for("keys: 1")) << out;
-#endif
-  type("quit\n");
-  (void)wait_for("never shown");
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  close(terminal);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << out;
-#ifdef BRAIDDB_LIBEDIT
-  EXPECT_TRUE(Has(ReadFileOrDie(directory_.File(".braiddb_history")), "scan"));
-#endif
 }
 
 // The table of verbs that the help prints is the one that the manual page and the completion have.

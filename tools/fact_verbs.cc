@@ -4,6 +4,7 @@
 #include "braiddb/options_file.h"
 #include "tools/database_verb.h"
 #include "tools/follow_log.h"
+#include "tools/interrupt.h"
 
 namespace braiddb::tools {
 namespace {
@@ -198,12 +199,13 @@ int LogVerb(Session& session, const VerbArguments& arguments) {
   RowPrinter rows = UpdateRows(session.style);
   std::unique_ptr<TransactionLogIterator> iterator;
   Status status = session.db->GetUpdatesSince(since, &iterator);
-  for (; status.ok() && iterator->Valid(); iterator->Next()) {
+  const InterruptGuard guard;
+  for (; status.ok() && iterator->Valid() && !IsInterrupted(); iterator->Next()) {
     const LoggedBatch batch = iterator->GetBatch();
     UpdatePrinter printer(batch.sequence, &rows);
     status = batch.updates->Iterate(&printer);
   }
-  if (status.ok()) status = iterator->status();
+  if (status.ok()) status = IsInterrupted() ? Status::Aborted("interrupted") : iterator->status();
   return status.ok() ? kSound : Failed(status);
 }
 

@@ -9,7 +9,6 @@
 namespace braiddb::tools {
 namespace {
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 // A program such as timeout(1) signals a process and then its group, so one request may come twice.
 constexpr int64_t kAgainNs = 500'000'000;
 
@@ -44,19 +43,18 @@ bool IsIgnored(int signal) {
 }  // namespace
 
 // No SA_RESTART: a read from a terminal or a pipe ends with the signal.
-InterruptGuard::InterruptGuard() : hang_up_is_ignored_(IsIgnored(SIGHUP)) {
+InterruptGuard::InterruptGuard() {
   first_ns = 0;
   struct sigaction action {};
   action.sa_handler = OnSignal;
-  for (const int signal : kSignals) {
-    if (signal != SIGHUP || !hang_up_is_ignored_) sigaction(signal, &action, nullptr);
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    const bool is_ignored = kSignals[i] == SIGHUP && IsIgnored(SIGHUP);
+    sigaction(kSignals[i], is_ignored ? nullptr : &action, &before_[i]);
   }
 }
 
 InterruptGuard::~InterruptGuard() {
-  for (const int signal : kSignals) {
-    if (!ignores_ && (signal != SIGHUP || !hang_up_is_ignored_)) std::signal(signal, SIG_DFL);
-  }
+  for (size_t i = 0; !ignores_ && i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
 }
 
 void InterruptGuard::IgnoreFromNowOn() {
@@ -65,7 +63,7 @@ void InterruptGuard::IgnoreFromNowOn() {
 }
 
 void CatchEnd(void (*handler)(int signal)) {
-  for (const int signal : kSignals) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     if (signal != SIGHUP || !IsIgnored(SIGHUP)) std::signal(signal, handler);
   }
 }

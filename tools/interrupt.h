@@ -1,10 +1,13 @@
 // Ctrl-C, and the end of the terminal. A verb that catches them stops where it can go on later, or removes what it began.
 #pragma once
 
+#include <csignal>
+#include <iterator>
+
 namespace braiddb::tools {
 
 // While an object exists, SIGINT, SIGTERM and SIGHUP set a flag. A second signal ends the process if it comes half a second later
-// or more. SIGHUP stays ignored if it was. At most one object exists at a time.
+// or more. SIGHUP stays ignored if it was. The destruction brings the handlers of before back. At most one object exists at a time.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -15,7 +18,8 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
  private:
-  const bool hang_up_is_ignored_;
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction before_[std::size(kSignals)];
   bool ignores_ = false;
 };
 

@@ -11,11 +11,11 @@ namespace braiddb::tools {
 // Thread safety: one thread; at most one editor exists at a time.
 class LineEditor {
  public:
-  // Returns what may stand in place of the last word of `line`, which may be empty.
-  using Complete = std::function<std::vector<std::string>(const std::string& line)>;
+  // Returns what may stand in place of the last word of `line`, which may be empty. Sets *begin to the start of that word.
+  using Complete = std::function<std::vector<std::string>(const std::string& line, size_t* begin)>;
 
-  // Edits only if the standard input is a terminal. Reads the history from the file, and adds to it at the end; no history if the
-  // path is empty.
+  // Edits only if the standard input is a terminal. Reads the history from the file, and adds each line to it; no history if the
+  // path is empty. Ctrl-C drops the line that is being typed, and otherwise has no effect.
   LineEditor(std::string history_file, Complete complete);
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;

@@ -52,6 +52,59 @@ bool TakeQuoted(const std::string& line, size_t* at, std::string* word, std::str
   return true;
 }
 
+struct TypedWord {
+  size_t begin = 0;
+  std::string value;
+  char quote = 0;  // the quote that is open; 0: none
+};
+
+// Sets *words to the words before the last one, which may be empty. Returns false in a comment and behind a wrong escape.
+bool FindLastWord(const std::string& line, std::vector<std::string>* words, TypedWord* last) {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  for (size_t at = 0;;) {
+    while (at < line.size() && is_blank(line[at])) ++at;
+    if (at < line.size() && line[at] == '#') return false;
+    *last = {at, "", 0};
+    while (at < line.size() && !is_blank(line[at])) {
+      const char c = line[at];
+      if (c != '"' && c != '\'') {
+        last->value.push_back(c);
+        ++at;
+        continue;
+      }
+      std::string error;
+      if (TakeQuoted(line, &at, &last->value, &error)) continue;
+      last->quote = c;
+      return at == line.size();
+    }
+    if (at == line.size()) return true;
+    words->push_back(last->value);
+  }
+}
+
+bool NeedsQuotes(const std::string& name) {
+  return name.empty() || std::any_of(name.begin(), name.end(), [](char c) {
+           return static_cast<unsigned char>(c) <= ' ' || c == '"' || c == '\'' || c == '#';
+         });
+}
+
+// Writes a word so that SplitWords reads it. `quote`: 0 for a word that needs no quotes. In '…' all bytes stand for themselves.
+std::string InQuotes(const std::string& name, char quote) {
+  if (quote == 0) return name;
+  std::string text(1, quote);
+  for (const char c : name) {
+    if (quote == '"' && (c == '"' || c == '\\')) {
+      text += {'\\', c};
+    } else if (quote == '"' && static_cast<unsigned char>(c) < ' ') {
+      text += "\\x";
+      AppendHex(Slice(&c, 1), &text);
+    } else {
+      text.push_back(c);
+    }
+  }
+  return text + quote;
+}
+
 int Complain(const std::string& what) {
   std::fprintf(stderr, "braiddb: %s\n", what.c_str());
   return kCannotLook;
@@ -111,24 +164,26 @@ bool SplitWords(const std::string& line, std::vector<std::string>* words, std::s
   return true;
 }
 
-std::vector<std::string> CompleteLine(const Session& session, const std::string& line) {
+std::vector<std::string> CompleteLine(const Session& session, const std::string& line, size_t* begin) {
+  TypedWord last;
   std::vector<std::string> words;
-  std::string error;
-  if (!SplitWords(line, &words, &error)) return {};
-  if (line.empty() || line.back() == ' ') words.emplace_back();
-  if (words.empty()) return {};  // in a comment
-  const std::string last = words.back();
-  const std::string before = words.size() > 1 ? words[words.size() - 2] : "";
+  if (!FindLastWord(line, &words, &last)) return {};
+  *begin = last.begin;
+  const std::string before = words.empty() ? "" : words.back();
   std::vector<std::string> all;
-  if (words.size() == 1) {
+  if (words.empty()) {
     for (const DatabaseVerb& verb : DatabaseVerbs()) all.emplace_back(verb.name);
     for (const Builtin& builtin : kBuiltins) all.emplace_back(builtin.name);
   } else if (before == "--family" || before == "use" || before == "drop-family") {
     for (const auto& family : session.families) all.push_back(family->GetName());
-  } else if (const DatabaseVerb* verb = FindDatabaseVerb(words[0]); verb != nullptr && last.starts_with("-")) {
+  } else if (const DatabaseVerb* verb = FindDatabaseVerb(words[0]); verb != nullptr && last.value.starts_with("-")) {
     all = OptionsOf(*verb);
   }
-  std::erase_if(all, [&last](const std::string& candidate) { return !candidate.starts_with(last); });
+  std::erase_if(all, [&last](const std::string& candidate) { return !candidate.starts_with(last.value); });
+  if (last.quote == 0 && std::any_of(all.begin(), all.end(), NeedsQuotes)) last.quote = '"';
+  if (last.quote == '\'')
+    std::erase_if(all, [](const std::string& candidate) { return candidate.find('\'') != std::string::npos; });
+  for (std::string& candidate : all) candidate = InQuotes(candidate, last.quote);
   return all;
 }
 

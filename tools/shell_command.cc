@@ -22,7 +22,8 @@ std::string HistoryFile() {
 
 // The exit code is the largest one of all lines.
 int RunLines(Session* session) {
-  LineEditor editor(HistoryFile(), [session](const std::string& line) { return CompleteLine(*session, line); });
+  LineEditor editor(HistoryFile(),
+                    [session](const std::string& line, size_t* begin) { return CompleteLine(*session, line, begin); });
   if (editor.is_interactive()) {
     if (isatty(STDOUT_FILENO) != 0 && session->style.output == OutputForm::kRaw) session->style.output = OutputForm::kTable;
     std::printf("%s, open for %s. Type help.\n", session->path.c_str(),
