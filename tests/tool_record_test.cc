@@ -1,6 +1,7 @@
 // The readers and writers of records: what is written is read, by every format; broken records and saved positions.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -145,6 +146,35 @@ TEST(RecordTest, BrokenRecordsAreSkipped) {
   }
 }
 
+// A byte order mark is no part of the first key. An export of a key that begins with these bytes is read as it was.
+TEST(RecordTest, ByteOrderMarksAreSkipped) {
+  const std::string mark = "\xef\xbb\xbf";
+  const Data data{{"a", "1"}, {"b", "2"}};
+  for (const RecordFormat format : {RecordFormat::kCsv, RecordFormat::kJsonLines, RecordFormat::kMdbDump, RecordFormat::kLdb}) {
+    SCOPED_TRACE(static_cast<int>(format));
+    const std::string text = mark + Written(format, {{"default", data}});
+    EXPECT_TRUE(ReadAll(ReaderOf(format, text).get()).at("default") == data);
+  }
+  EXPECT_TRUE(ReadAll(ReaderOf(RecordFormat::kCsv, mark + "\"a\",\"1\"\nb,2\n").get()).at("default") == data);
+  const Data marked{{mark + "a", mark}, {mark + "b", "2"}};
+  for (const RecordFormat format : kFormats)
+    EXPECT_TRUE(ReadAll(ReaderOf(format, Written(format, {{"default", marked}})).get()).at("default") == marked);
+  RecordFormat format;
+  EXPECT_TRUE(tools::GuessRecordFormat("x", mark + "VERSION=3\n", &format) && format == RecordFormat::kMdbDump);
+}
+
+// An import of nothing is a mistake. A dump without records has a header.
+TEST(RecordTest, EmptyDumpsAreErrors) {
+  for (const char* text : {"", "\n"}) {
+    Record record;
+    const auto reader = ReaderOf(RecordFormat::kMdbDump, text);
+    EXPECT_EQ(reader->Next(&record), Result::kFailed);
+    EXPECT_NE(reader->status().ToString().find("VERSION=3"), std::string::npos) << reader->status().ToString();
+  }
+  Record record;
+  EXPECT_EQ(ReaderOf(RecordFormat::kMdbDump, Written(RecordFormat::kMdbDump, {{"default", {}}}))->Next(&record), Result::kEnd);
+}
+
 TEST(RecordTest, PositionsNameTheFirstLine) {
   const auto reader = ReaderOf(RecordFormat::kCsv, "a,\"b\nc\"\nd\n");
   Record record;
@@ -273,6 +303,8 @@ TEST(RecordTest, StoresGoOnBehindTheLastRecordThatWasRead) {
     Result result;
     while ((result = reader.Next(&record)) == Result::kRecord) keys += record.family + record.key + " ";
     ASSERT_EQ(result, Result::kFailed);
+    const auto read = static_cast<size_t>(std::count(keys.begin(), keys.end(), ' '));
+    EXPECT_EQ(read, fails_at / 4 * 3 + fails_at % 4) << "all records before the damage";
     FailingStore second(100);
     ASSERT_OK(second.RestoreState(reader.SaveState()));
     while ((result = second.Next(&record)) == Result::kRecord) keys += record.family + record.key + " ";

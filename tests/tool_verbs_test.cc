@@ -70,6 +70,10 @@ TEST_F(VerbTest, WrongArgumentsAreRefused) {
   for (const char* wrong : {"get --hex @ zz",
                             "get --escape @ %1",
                             "get --hex --escape @ 61",
+                            "export --format csv --hex --escape @",
+                            "import --format csv --hex --escape @",
+                            "import --format mdb @",
+                            "load --hex --escape @",
                             "get @",
                             "put @ a",
                             "put @ a b c",
@@ -418,6 +422,13 @@ TEST_F(VerbTest, CompletionRunsNothingOfTheDatabase) {
   EXPECT_FALSE(fs::exists(trap)) << out;
 }
 
+TEST_F(VerbTest, BenchTakesNoFlagForItsDirectory) {
+  const ToolResult result = RunCommand("cd " + directory_.path() + "; " + BRAIDDB_TOOL + " bench --benchmarks=fillseq --num=10");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(Has(result.error, "the directory comes first")) << result.error;
+  EXPECT_FALSE(fs::exists(directory_.File("--benchmarks=fillseq")));
+}
+
 TEST_F(VerbTest, BenchUsesTheNewDirectory) {
   if (!fs::exists(fs::path(BRAIDDB_TOOL).parent_path() / "db_bench")) GTEST_SKIP() << "this build has no db_bench";
   ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
@@ -518,7 +529,9 @@ TEST_F(VerbTest, StoppedCopiesLeaveNothing) {
   ASSERT_EQ(Run("backup " + path_ + " " + backups).exit_code, 0);
   ASSERT_EQ(Run("put --create " + restored + " old 1").exit_code, 0);
   // {arguments, what appears when the copy has begun}
+  const std::string first = directory_.File("first");
   const std::pair<std::string, std::string> copies[] = {{"backup " + path_ + " " + backups, backups + "/2.backup.tmp"},
+                                                        {"backup " + path_ + " " + first, first + "/1.backup.tmp"},
                                                         {"checkpoint " + path_ + " " + copy, copy + ".tmp"},
                                                         {"restore " + backups + " " + restored, restored + ".tmp"}};
   const char* signal = "INT";
@@ -533,6 +546,7 @@ TEST_F(VerbTest, StoppedCopiesLeaveNothing) {
     signal = "HUP";
   }
   EXPECT_EQ(Run("restore --list " + backups).exit_code, 0);
+  EXPECT_TRUE(!fs::exists(first) || fs::exists(first + "/1.backup")) << "the lock file of no backup";
   if (fs::exists(copy)) {
     EXPECT_EQ(Run("count " + copy).out, "keys: 2000\n");
   }

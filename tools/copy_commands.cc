@@ -64,10 +64,23 @@ int MakeBackup(const CopyArguments& arguments, const std::string& database, cons
   return kSound;
 }
 
-// An open of a directory of backups removes unfinished files.
-Status RemoveUnfinishedBackup(const std::string& directory) {
-  std::unique_ptr<BackupEngine> engine;
-  return BackupEngine::Open(directory, &engine);
+bool IsEmptyOrAbsent(const std::string& directory) {
+  std::error_code error;
+  return !fs::exists(directory, error) || fs::is_empty(directory, error);
+}
+
+// An open of a directory of backups removes unfinished files. `is_new`, `was_empty`: what the directory was before the backup.
+Status RemoveUnfinishedBackup(const std::string& directory, bool is_new, bool was_empty) {
+  if (IsEmptyOrAbsent(directory)) return Status::OK();
+  {
+    std::unique_ptr<BackupEngine> engine;
+    if (Status status = BackupEngine::Open(directory, &engine); !status.ok() || !was_empty) return status;
+    if (!engine->GetBackupInfo().empty()) return Status::OK();
+  }
+  std::error_code error;
+  fs::remove(directory + "/BACKUP_LOCK", error);
+  if (is_new && !error) fs::remove(directory, error);  // only if it is empty
+  return error ? StatusFromErrno(error.value(), directory) : Status::OK();
 }
 
 int MakeCheckpoint(const CopyArguments& arguments, const std::string& database, const std::string& path) {
@@ -157,8 +170,10 @@ int RunBackup(const Arguments& given) {
   const std::string directory = line.Positional(1);
   if (LiesIn(directory, database)) return line.Refuse("the backups must not lie in the directory of the database");
   const uint64_t before = BytesOnDisk(directory.c_str());
+  const bool is_new = !FileExists(directory);
+  const bool was_empty = IsEmptyOrAbsent(directory);
   return ChildJob{"backing up", [&] { return MakeBackup(arguments, database, directory, metadata); },
-                  [&] { return RemoveUnfinishedBackup(directory); },
+                  [&] { return RemoveUnfinishedBackup(directory, is_new, was_empty); },
                   [&] { return BytesOnDisk(directory.c_str()) - std::min(before, BytesOnDisk(directory.c_str())); },
                   BytesOnDisk(database.c_str())}
       .Run();

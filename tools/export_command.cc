@@ -187,6 +187,7 @@ int RunExport(const Arguments& given) {
     return line.Refuse("--format " + arguments.format + " is none of csv, tsv, jsonl, mdb, db, ldb");
   if (arguments.format.empty() && !GuessRecordFormat(arguments.file, {}, &format))
     return line.Refuse("the format is not known; choose it by --format");
+  if (arguments.is_hex && arguments.is_escape) return line.Refuse("--hex and --escape exclude each other");
   const InterruptGuard guard;
   Session session;
   uint64_t done = 0;

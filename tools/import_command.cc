@@ -241,6 +241,7 @@ int RunImport(const Arguments& given) {
       "escape", po::bool_switch(&arguments.is_escape), "fields of CSV and TSV have escapes %XX");
   const int exit_code = Parse(&line, given, &arguments);
   if (exit_code != kSound) return exit_code < 0 ? kSound : exit_code;
+  if (arguments.is_hex && arguments.is_escape) return line.Refuse("--hex and --escape exclude each other");
   if (!arguments.store.empty() && (arguments.file.empty() || !arguments.format.empty()))
     return line.Refuse("--from needs a directory, and takes no --format");
   return RunWith(arguments);

@@ -7,7 +7,8 @@
 namespace braiddb::tools {
 
 // While an object exists, SIGINT, SIGTERM and SIGHUP set a flag. A second signal ends the process if it comes half a second later
-// or more. SIGHUP stays ignored if it was. The destruction brings the handlers of before back. At most one object exists at a time.
+// or more. SIGHUP stays ignored if it was. The destruction brings the handlers of before back. At most one object exists at a
+// time.
 class InterruptGuard {
  public:
   InterruptGuard();

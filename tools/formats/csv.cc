@@ -1,5 +1,6 @@
 // CSV as RFC 4180 has it, with any bytes: a field that holds a comma, a quote or the end of a line is quoted, and a quote in it
-// is doubled. Lines end with LF or CRLF; exports write LF.
+// is doubled. Lines end with LF or CRLF; exports write LF. A byte order mark at the start is skipped, so a field that begins with
+// these bytes is quoted, too.
 #include "tools/formats/line_reader.h"
 
 namespace braiddb::tools {
@@ -111,7 +112,7 @@ class CsvWriter final : public RecordWriter {
     if (bytes_ == ByteForm::kHex) return AppendHex(bytes, text);
     const std::string encoded = bytes_ == ByteForm::kEscape ? Encode(bytes_, bytes) : std::string();
     const Slice field = bytes_ == ByteForm::kEscape ? Slice(encoded) : bytes;
-    if (field.find_first_of("\",\r\n") == Slice::npos) {
+    if (field.find_first_of("\",\r\n") == Slice::npos && !field.starts_with(kByteOrderMark)) {
       text->append(field);
       return;
     }

@@ -44,7 +44,9 @@ class DumpReader final : public LineReader {
     for (;;) {
       was_in_section_ = in_section_;
       if (!NextLine(&line, &result)) {
-        return result == Result::kEnd && in_section_ ? EndsEarly() : result;
+        if (result != Result::kEnd) return result;
+        if (in_section_) return EndsEarly();
+        return has_section_ ? result : Failed(Status::InvalidArgument("the input has no dump, which begins with VERSION=3"));
       }
       if (!in_section_) {
         if (line.empty()) continue;
@@ -72,6 +74,7 @@ class DumpReader final : public LineReader {
     const size_t size = std::stoull(std::string(digits));
     if (size > state.size() - colon - 1) return damaged;
     in_section_ = state[0] == 's';
+    has_section_ = input()->offset() != 0;
     is_print_ = state[1] == 'p';
     database_ = state.substr(colon + 1, size);
     const std::string_view rest = state.substr(colon + 1 + size);
@@ -110,7 +113,7 @@ class DumpReader final : public LineReader {
         return fail("the dump has no keys");
       }
     }
-    in_section_ = true;
+    in_section_ = has_section_ = true;
     return true;
   }
 
@@ -146,6 +149,7 @@ class DumpReader final : public LineReader {
   }
 
   bool in_section_ = false;
+  bool has_section_ = false;     // a section has begun
   bool was_in_section_ = false;  // at the start of the last record
   bool is_print_ = false;
   std::string database_;

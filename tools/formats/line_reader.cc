@@ -48,7 +48,10 @@ Status LineReader::RestoreState(std::string_view state) {
 bool LineReader::NextLine(std::string_view* line, Result* result) {
   record_offset_ = input_->offset();
   first_line_ = input_->lines() + 1;
-  return NextLineOfRecord(line, result);
+  if (!NextLineOfRecord(line, result)) return false;
+  if (record_offset_ == 0 && SkipsByteOrderMark() && line->starts_with(kByteOrderMark))
+    line->remove_prefix(kByteOrderMark.size());
+  return true;
 }
 
 bool LineReader::NextLineOfRecord(std::string_view* line, Result* result) {
@@ -67,6 +70,7 @@ bool ParseRecordFormat(std::string_view name, RecordFormat* format) {
 }
 
 bool GuessRecordFormat(std::string_view file, std::string_view first_bytes, RecordFormat* format) {
+  if (first_bytes.starts_with(kByteOrderMark)) first_bytes.remove_prefix(kByteOrderMark.size());
   for (const FormatName& known : kFormats) {
     if (!file.ends_with(known.suffix)) continue;
     *format = known.format;

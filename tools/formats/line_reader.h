@@ -8,6 +8,9 @@
 
 namespace braiddb::tools {
 
+// U+FEFF in UTF-8, which some programs write at the start of a text.
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 class LineReader : public RecordReader {
  public:
   explicit LineReader(std::unique_ptr<LineInput> input) : input_(std::move(input)) {}
@@ -23,6 +26,8 @@ class LineReader : public RecordReader {
   bool NextLine(std::string_view* line, Result* result);
   // Reads one more line of the record; false as NextLine.
   bool NextLineOfRecord(std::string_view* line, Result* result);
+  // False if the first record may begin with these bytes.
+  virtual bool SkipsByteOrderMark() const { return true; }
   virtual std::string SaveFormat() const { return {}; }
   virtual Status RestoreFormat(std::string_view) { return Status::OK(); }
   LineInput* input() const { return input_.get(); }

@@ -40,6 +40,9 @@ class TsvReader final : public LineReader {
     return Result::kRecord;
   }
 
+ protected:
+  bool SkipsByteOrderMark() const override { return false; }  // there is no escape for these bytes
+
  private:
   bool TakeField(std::string_view field, std::string* bytes) const {
     return bytes_ == ByteForm::kRaw ? Unescape(field, bytes) : Decode(bytes_, field, bytes);

@@ -24,22 +24,28 @@ Status CursorReader::RestoreState(std::string_view state) {
   if (!state.starts_with(" k") && state != " -") return damaged;
   has_last_ = state[1] == 'k';
   last_key_ = has_last_ ? state.substr(2) : std::string_view();
-  is_positioned_ = false;
+  is_positioned_ = must_move_ = false;
   if (!has_last_ || family_ == families_.size()) return Status::OK();
   if (Status status = Seek(family_, last_key_); !status.ok()) return status;
   is_positioned_ = true;
   Slice key;
   Slice value;
-  return Current(&key, &value) && key == last_key_ ? Next() : Status::OK();
+  must_move_ = Current(&key, &value) && key == last_key_;
+  return Status::OK();
 }
 
 RecordReader::Result CursorReader::ReadNext(Record* record) {
   Slice key;
   Slice value;
   for (; family_ < families_.size(); ++family_, is_positioned_ = has_last_ = has_before_ = false) {
-    const Status status = is_positioned_ ? Status::OK() : Seek(family_, {});
-    if (!status.ok()) return Failed(status);
+    const Status status = !is_positioned_ ? Seek(family_, {}) : must_move_ ? Next() : Status::OK();
+    if (!status.ok()) {  // the last record was given out, so SaveState is the point behind it
+      has_before_ = has_last_;
+      before_ = last_key_;
+      return Failed(status);
+    }
     is_positioned_ = true;
+    must_move_ = false;
     if (Current(&key, &value)) break;
   }
   if (family_ == families_.size()) return Result::kEnd;
@@ -51,7 +57,7 @@ RecordReader::Result CursorReader::ReadNext(Record* record) {
   last_key_ = record->key;
   has_last_ = true;
   ++done_;
-  if (Status status = Next(); !status.ok()) return Failed(status);
+  must_move_ = true;
   if (has_before_ && before_ == last_key_)
     return Broken("the key is there already: duplicates of one key cannot be kept", *record);
   return Result::kRecord;

@@ -30,6 +30,7 @@ class CursorReader : public RecordReader {
   const std::vector<std::string> families_;
   size_t family_ = 0;
   bool is_positioned_ = false;
+  bool must_move_ = false;  // the cursor is at a record that was given out; a damaged store may fail to leave it
   bool has_last_ = false;
   std::string last_key_;
   bool has_before_ = false;  // the entry before the last one
