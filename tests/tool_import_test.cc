@@ -455,19 +455,24 @@ TEST_F(ImportTest, MdbDumpAndMdbLoadAgree) {
 }
 
 TEST_F(ImportTest, DbDumpAndDbLoadAgree) {
-  if (!IsInstalled("db_dump") || !IsInstalled("db_load")) GTEST_SKIP() << "db-util is not installed";
-  const std::map<std::string, Data> families{{"default", HostileData()}};
-  Write(families);
-  ASSERT_EQ(Run("export --format db " + path_ + " " + file_).exit_code, 0);
-  const std::string berkeley = directory_.File("berkeley");
-  const ToolResult loaded = RunCommand("db_load -f " + file_ + " " + berkeley);
-  ASSERT_EQ(loaded.exit_code, 0) << loaded.error;
-  for (const std::string option : {"", "-p"}) {
-    fs::remove_all(target_);
-    const ToolResult imported =
-        RunCommand("db_dump " + option + " " + berkeley + " | " + BRAIDDB_TOOL + " import --format db " + target_);
-    EXPECT_EQ(imported.exit_code, 0) << imported.error;
-    EXPECT_TRUE(Read(target_) == families) << option;
+  const std::string version = IsInstalled("db_dump") ? "db" : "db5.3";
+  if (!IsInstalled(version + "_dump") || !IsInstalled(version + "_load")) GTEST_SKIP() << "db-util is not installed";
+  for (const std::map<std::string, Data>& families :
+       {std::map<std::string, Data>{{"default", HostileData()}}, {{"default", HostileData()}, {"other", {{"a", "1"}}}}}) {
+    fs::remove_all(path_);
+    fs::remove(file_);
+    Write(families);
+    ASSERT_EQ(Run("export --format db " + path_ + " " + file_).exit_code, 0);
+    const std::string berkeley = directory_.File("berkeley" + std::to_string(families.size()));
+    const ToolResult loaded = RunCommand(version + "_load -f " + file_ + " " + berkeley);
+    ASSERT_EQ(loaded.exit_code, 0) << loaded.error;
+    for (const std::string option : {"", "-p"}) {
+      fs::remove_all(target_);
+      const ToolResult imported =
+          RunCommand(version + "_dump " + option + " " + berkeley + " | " + BRAIDDB_TOOL + " import --format db " + target_);
+      EXPECT_EQ(imported.exit_code, 0) << imported.error;
+      EXPECT_TRUE(Read(target_) == families) << option;
+    }
   }
 }
 

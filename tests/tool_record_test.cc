@@ -29,7 +29,7 @@ std::unique_ptr<RecordReader> ReaderOf(RecordFormat format, std::string_view tex
 }
 
 std::string Written(RecordFormat format, const std::map<std::string, Data>& families, ByteForm bytes = ByteForm::kRaw) {
-  const auto writer = MakeRecordWriter(format, bytes);
+  const auto writer = MakeRecordWriter(format, bytes, families.size());
   std::string text;
   for (const auto& [family, data] : families) {
     writer->BeginFamily(family, 1000, &text);
@@ -161,6 +161,15 @@ TEST(RecordTest, ByteOrderMarksAreSkipped) {
     EXPECT_TRUE(ReadAll(ReaderOf(format, Written(format, {{"default", marked}})).get()).at("default") == marked);
   RecordFormat format;
   EXPECT_TRUE(tools::GuessRecordFormat("x", mark + "VERSION=3\n", &format) && format == RecordFormat::kMdbDump);
+}
+
+// db_load refuses a database without a name beside others, and mdb_load has one for the default family.
+TEST(RecordTest, DumpsOfSeveralFamiliesNameThem) {
+  const std::map<std::string, Data> two{{"default", {{"a", "1"}}}, {"other", {{"b", "2"}}}};
+  const std::string name = "database=default\n";
+  EXPECT_NE(Written(RecordFormat::kDbDump, two).find(name), std::string::npos);
+  EXPECT_EQ(Written(RecordFormat::kDbDump, {{"default", {}}}).find(name), std::string::npos);
+  EXPECT_EQ(Written(RecordFormat::kMdbDump, two).find(name), std::string::npos);
 }
 
 // An import of nothing is a mistake. A dump without records has a header.

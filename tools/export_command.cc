@@ -150,7 +150,7 @@ Status WriteAll(const ExportArguments& arguments, Session* session, RecordFormat
   if (status.ok()) status = output.Open();
   if (!status.ok()) return status;
   const ByteForm bytes = arguments.is_hex ? ByteForm::kHex : arguments.is_escape ? ByteForm::kEscape : ByteForm::kRaw;
-  const auto writer = MakeRecordWriter(format, bytes);
+  const auto writer = MakeRecordWriter(format, bytes, families.size());
   Progress progress("exporting", Progress::Unit::kEntries, EstimateKeys(session->db.get(), families));
   ReadOptions read;
   read.total_order_seek = true;

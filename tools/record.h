@@ -97,7 +97,7 @@ class RecordWriter {
   virtual void EndFamily(std::string* text) = 0;
 };
 
-// `bytes`: the form of keys and values in CSV and TSV. Other formats have one of their own.
-std::unique_ptr<RecordWriter> MakeRecordWriter(RecordFormat format, ByteForm bytes);
+// `bytes`: the form of keys and values in CSV and TSV. Other formats have one of their own. `families`: how many will be written.
+std::unique_ptr<RecordWriter> MakeRecordWriter(RecordFormat format, ByteForm bytes, size_t families = 1);
 
 }  // namespace braiddb::tools

@@ -159,12 +159,14 @@ class DumpReader final : public LineReader {
 
 class DumpWriter final : public RecordWriter {
  public:
-  explicit DumpWriter(RecordFormat format) : is_lmdb_(format == RecordFormat::kMdbDump) {}
+  // A file of Berkeley DB has one database without a name, or several with names.
+  DumpWriter(RecordFormat format, size_t families)
+      : is_lmdb_(format == RecordFormat::kMdbDump), names_default_(!is_lmdb_ && families > 1) {}
 
   // mdb_load takes the size of its map from the header.
   void BeginFamily(const std::string& family, uint64_t bytes, std::string* text) override {
     text->append("VERSION=3\nformat=bytevalue\n");
-    if (family != "default") text->append("database=" + family + "\n");
+    if (family != "default" || names_default_) text->append("database=" + family + "\n");
     text->append("type=btree\n");
     map_bytes_ = std::max(map_bytes_, kMapRoom) + (bytes * 4 & ~uint64_t{4095});
     if (is_lmdb_) text->append("mapsize=" + std::to_string(map_bytes_) + "\n");
@@ -181,6 +183,7 @@ class DumpWriter final : public RecordWriter {
 
  private:
   const bool is_lmdb_;
+  const bool names_default_;
   uint64_t map_bytes_ = 0;
 };
 
@@ -189,6 +192,8 @@ class DumpWriter final : public RecordWriter {
 std::unique_ptr<RecordReader> MakeDumpReader(std::unique_ptr<LineInput> input) {
   return std::make_unique<DumpReader>(std::move(input));
 }
-std::unique_ptr<RecordWriter> MakeDumpWriter(RecordFormat format) { return std::make_unique<DumpWriter>(format); }
+std::unique_ptr<RecordWriter> MakeDumpWriter(RecordFormat format, size_t families) {
+  return std::make_unique<DumpWriter>(format, families);
+}
 
 }  // namespace braiddb::tools

@@ -109,7 +109,7 @@ std::unique_ptr<RecordReader> MakeRecordReader(RecordFormat format, ByteForm byt
   return MakeDumpReader(std::move(input));
 }
 
-std::unique_ptr<RecordWriter> MakeRecordWriter(RecordFormat format, ByteForm bytes) {
+std::unique_ptr<RecordWriter> MakeRecordWriter(RecordFormat format, ByteForm bytes, size_t families) {
   switch (format) {
     case RecordFormat::kCsv:
       return MakeCsvWriter(bytes);
@@ -123,7 +123,7 @@ std::unique_ptr<RecordWriter> MakeRecordWriter(RecordFormat format, ByteForm byt
     case RecordFormat::kDbDump:
       break;
   }
-  return MakeDumpWriter(format);
+  return MakeDumpWriter(format, families);
 }
 
 }  // namespace braiddb::tools

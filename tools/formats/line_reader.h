@@ -46,7 +46,7 @@ std::unique_ptr<RecordReader> MakeLdbReader(std::unique_ptr<LineInput> input);
 std::unique_ptr<RecordWriter> MakeCsvWriter(ByteForm bytes);
 std::unique_ptr<RecordWriter> MakeTsvWriter(ByteForm bytes);
 std::unique_ptr<RecordWriter> MakeJsonLinesWriter();
-std::unique_ptr<RecordWriter> MakeDumpWriter(RecordFormat format);
+std::unique_ptr<RecordWriter> MakeDumpWriter(RecordFormat format, size_t families);
 std::unique_ptr<RecordWriter> MakeLdbWriter();
 
 std::unique_ptr<RecordReader> MakeRecordReader(RecordFormat format, ByteForm bytes, std::unique_ptr<LineInput> input);
