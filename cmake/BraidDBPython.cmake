@@ -11,7 +11,7 @@ endif()
 execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
   OUTPUT_VARIABLE nanobind_DIR OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE nanobind_result ERROR_QUIET)
 if(NOT nanobind_result EQUAL 0)
-  message(STATUS "No Python package: nanobind is missing (pip install nanobind)")
+  message(STATUS "No Python package: nanobind is missing; docs/TESTING.md says how to install it")
   return()
 endif()
 find_package(nanobind CONFIG REQUIRED)
