@@ -256,6 +256,7 @@ TEST(DocsFigures, EveryOptionIsInTheOptionsFile) {
       {"listeners", "objects of the program"},
       {"foreign_options", "the lines of DBOptions that have other names"},
       {"foreign_family_options", "the lines of CFOptions that have other names"},
+      {"foreign_table_options", "the lines of TableOptions/BlockBasedTable"},
   };
   const std::string text = OptionsToText(Options());
   const std::regex field(R"(  [\w:<>,\s*()]+?(\w+)(?: = ([^;]+))?;(.*))");
