@@ -71,8 +71,8 @@ function(braiddb_precompile target)
   endif()
 endfunction()
 
-# Several small sources are compiled as one, so that each header is parsed once for all of them: a build from nothing takes a
-# third of the time. braiddb_unity(<target> <sources>...)
+# Several small sources are compiled as one, so that each header is parsed once for all of them.
+# braiddb_unity(<target> <sources>...)
 #
 # GROUPS  Sources of one folder make groups of up to braiddb_group_size, in the order of their names. So names in anonymous
 #         namespaces are unique in their folder.

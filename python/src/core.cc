@@ -36,6 +36,7 @@ std::array<PyObject*, 14> error_classes{};
 PyObject* closed_error = nullptr;
 
 // Guarded by the GIL.
+unsigned long main_thread = 0;
 uint32_t outside_uses = 0;
 bool is_ending = false;
 
@@ -100,8 +101,7 @@ thread_local Use* Use::top = nullptr;
 void Use::Defer(nb::python_error error) {
   Use* outermost = top;
   while (outermost != nullptr && outermost->below_ != nullptr) outermost = outermost->below_;
-  const auto main = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
-  if (outermost == nullptr || outermost->deferred_.has_value() || PyThread_get_thread_ident() != main) {
+  if (outermost == nullptr || outermost->deferred_.has_value() || PyThread_get_thread_ident() != main_thread) {
     error.discard_as_unraisable("a comparator or a merge operator of braiddb");
     return;
   }
@@ -136,6 +136,12 @@ OutsideUse::~OutsideUse() {
 void RaiseBusy(const char* what) {
   PyErr_Format(PyExc_RuntimeError, "another call of %s is under way; give each thread its own", what);
   throw nb::python_error();
+}
+
+void Core::TryInOrder(const ColumnFamilyHandle* family, Slice key) const {
+  RequireOpen();
+  const auto order = orders.find(family);
+  if (order != orders.end()) order->second->Try(key);
 }
 
 Status Core::Close() {
@@ -218,7 +224,12 @@ void CloseAll() {
   }
 }
 
+void NoteMainThread() {
+  main_thread = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+}
+
 void MarkAllForked() {
+  main_thread = PyThread_get_thread_ident();  // the thread that called fork(2) is the only one
   for (Core* core : Cores()) core->MarkForked();
 }
 

@@ -96,6 +96,10 @@ class Core {
   // With the GIL held. A child is removed before it is freed, also after Close has begun: Close may not have ended it yet.
   void Add(Child* child) { children_.insert(child); }
   void Remove(Child* child) { children_.erase(child); }
+  // Raises what the family's comparator raises for the key.
+  void Try(const ColumnFamilyHandle* family, Slice key) const {
+    if (!orders.empty()) TryInOrder(family, key);
+  }
   // At the end of the interpreter. Closes the database, unless Python has views of its values.
   void End();
 
@@ -119,6 +123,8 @@ class Core {
 
  private:
   friend class Use;
+  void TryInOrder(const ColumnFamilyHandle* family, Slice key) const;
+
   std::atomic<uint32_t> uses_{0};
   bool is_closed_ = false;  // guarded by the GIL
   bool is_forked_ = false;
@@ -202,7 +208,10 @@ class OutsideUse {
 
 // All cores of the process, for the end of the interpreter and for forks.
 void CloseAll();
+// Called in a child of fork(2).
 void MarkAllForked();
+// Called while the module is imported.
+void NoteMainThread();
 void Register(Core* core);
 void Unregister(Core* core);
 

@@ -128,6 +128,7 @@ NB_MODULE(_braiddb, module) {
   using namespace braiddb;
   using namespace braiddb::python;
   nb::set_leak_warnings(false);  // an interpreter that ends with an open database has its objects still
+  NoteMainThread();
   DefineErrors(module);
   DefineIteration(module);
   DefineReaders(module);

@@ -96,12 +96,6 @@ Transaction* TransactionHold::get() const {
   return transaction_.get();
 }
 
-void Source::TryInOrder(Slice key) const {
-  core->RequireOpen();
-  const auto order = core->orders.find(family);
-  if (order != core->orders.end()) order->second->Try(key);
-}
-
 Mark* Source::mark() const { return transaction == nullptr ? nullptr : transaction->mark(); }
 
 ReadOptions Source::options() const {

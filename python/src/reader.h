@@ -41,13 +41,7 @@ struct Source {
   ReadOptions options() const;
   // The transaction's; null without one.
   Mark* mark() const;
-  // Raises what the family's comparator raises for the key.
-  void Try(Slice key) const {
-    if (!core->orders.empty()) TryInOrder(key);
-  }
-
- private:
-  void TryInOrder(Slice key) const;
+  void Try(Slice key) const { core->Try(family, key); }
 };
 
 // Keeps the snapshot of a source during one read. Begins before the Use and ends behind it, so with the GIL held.

@@ -45,10 +45,9 @@ struct Batch {
   }
   // The family of an update, whose keys must suit its comparator.
   const ColumnFamilyHandle* Of(const FamilyName& family, std::initializer_list<Slice> keys) const {
-    Source of = source;
-    of.family = const_cast<ColumnFamilyHandle*>(Of(family));
-    for (const Slice key : keys) of.Try(key);
-    return of.family;
+    const ColumnFamilyHandle* const of = Of(family);
+    for (const Slice key : keys) source.core->Try(of, key);
+    return of;
   }
   void Commit() {
     Status status;
@@ -73,9 +72,9 @@ struct PythonTransaction {
     return family.has_value() ? FindFamily(*source.core, *family) : source.family;
   }
   ColumnFamilyHandle* Of(const FamilyName& family, Slice key) const {
-    const Source in = In(family);
-    in.Try(key);
-    return in.family;
+    ColumnFamilyHandle* const of = Of(family);
+    source.core->Try(of, key);
+    return of;
   }
   Source In(const FamilyName& family) const {
     Source in = source;
