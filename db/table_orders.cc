@@ -1,5 +1,6 @@
 // Merges sorted runs (TableOrder) of neighbouring tables in L0, so that iterators need few cursors over L0.
 #include <new>
+#include <set>
 
 #include "db/db_impl.h"
 #include "util/sync_point.h"
@@ -112,24 +113,41 @@ bool DBImpl::IteratorsCome() {
   return true;
 }
 
-// Copies the arrays that were made before the first live reader came to the heap that it reads. Called by the flush thread.
+// Copies the arrays that were made before the first live reader came to the heap that it reads. Called by the flush thread. If a
+// memtable waits, the next call goes on.
 void DBImpl::ShareOrders() {
   SharedHeap* const heap = live_heap_.load(std::memory_order_acquire);
   if (heap == nullptr || orders_are_shared_) return;
-  orders_are_shared_ = true;
-  std::vector<std::pair<const Family*, std::shared_ptr<const TableOrder>>> apart;
-  {
-    const PinnedView pinned(this);
-    pinned.view().ForEach([&](uint32_t id, const FamilyView& levels) {
-      for (const auto& [order, tables] : levels.orders) {
-        if (order != nullptr && order->shared().offset == 0) apart.emplace_back(FindFamily(id), order);
-      }
-    });
-  }
-  const auto stop = [this] { return stopping_.load(std::memory_order_acquire); };
-  for (const auto& [family, order] : apart) {
-    const std::shared_ptr<const TableOrder> copy = TableOrder::Merge({order}, *regions_, family->order, stop, heap);
-    if (copy != nullptr) InstallOrder(*family, {order}, copy, false);
+  std::set<uint64_t> tried;
+  const auto stop = [this] {
+    return stopping_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0;
+  };
+  for (;;) {
+    const Family* family = nullptr;
+    std::shared_ptr<const TableOrder> order;
+    std::shared_ptr<const TableOrder> copy;
+    {
+      const PinnedView pinned(this);  // keeps entries that a concurrent merge drops, while their keys are compared
+      pinned.view().ForEach([&](uint32_t id, const FamilyView& levels) {
+        for (const auto& [each, tables] : levels.orders) {
+          if (order != nullptr || each == nullptr || each->entries() == 0 || each->shared().offset != 0) continue;
+          if (!tried.insert(each->id()).second) continue;
+          family = FindFamily(id);
+          order = each;
+        }
+      });
+      orders_are_shared_ = order == nullptr;
+      if (orders_are_shared_) return;
+      if (family == nullptr) continue;
+      BRAIDDB_SYNC_POINT("DBImpl::ShareOrders:Chosen");
+      copy = TableOrder::Merge({order}, *regions_, family->order, stop, heap);
+      BRAIDDB_SYNC_POINT("DBImpl::ShareOrders:Copied");
+    }
+    if (copy != nullptr) {
+      InstallOrder(*family, {order}, copy, false);
+    } else if (stop()) {
+      return;
+    }
   }
 }
 

@@ -119,6 +119,56 @@ TEST_P(LiveOrdersTest, TablesOfL0AreReadByTheArraysOfTheWriter) {
   }
 }
 
+// While arrays are copied, a merge may drop the entries whose keys are compared, and writers may want their segments.
+TEST_P(LiveOrdersTest, CopiesReadNoEntryThatIsGone) {
+  class CheckedOrder final : public Comparator {
+   public:
+    const char* Name() const override { return "test.CheckedOrder"; }
+    int Compare(Slice a, Slice b) const override {
+      for (const Slice key : {a, b}) {
+        const bool is_good = key.empty() || (key.size() == 14 && key.starts_with("the same"));
+        wrong_keys += is_good ? 0 : 1;
+      }
+      return a.compare(b);
+    }
+    mutable std::atomic<int> wrong_keys{0};
+  };
+  const CheckedOrder order;
+  const auto key_of = [](uint64_t number) { return "the same" + std::to_string(100000 + number); };
+  options_.comparator = &order;
+  options_.memtable_size = 16 << 20;  // none waits, for which the copying would end
+  std::atomic<bool> is_chosen{false}, goes_on{false}, is_copied{false};
+  SyncPoints::Instance().SetCallback("DBImpl::ShareOrders:Copied", [&](void*) { is_copied.store(true); });
+  SyncPoints::Instance().SetCallback("DBImpl::ShareOrders:Chosen", [&](void*) {
+    if (is_chosen.exchange(true)) return;
+    EXPECT_TRUE(WaitUntil([&] { return goes_on.load(); }));
+  });
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  for (int table = 0; table < 8; ++table) {
+    for (int i = 0; i < 2000; ++i) ASSERT_OK(writer->Put({}, key_of(i), std::string(100, 'v')));
+    ASSERT_OK(writer->Flush());
+  }
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  EXPECT_TRUE(WaitUntil([&] { return is_chosen.load(); }));
+  reader.reset();  // it holds entries, too
+  ChangedOptions merges;
+  merges.disable_auto_compaction = false;
+  merges.l0_compaction_trigger = 1;
+  std::thread setter([&] { EXPECT_OK(writer->SetOptions(writer->DefaultColumnFamily(), merges)); });
+  uint64_t tables = 0;
+  EXPECT_TRUE(WaitUntil([&] { return writer->GetIntProperty("braiddb.num-l0-tables", &tables) && tables < 2; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // segments may be released
+  for (int i = 0; i < 8000; ++i)
+    ASSERT_OK(writer->Put({}, key_of(random_.Uniform(2000)), std::string(20 + random_.Uniform(200), '#')));
+  goes_on.store(true);
+  EXPECT_TRUE(WaitUntil([&] { return is_copied.load(); }));
+  setter.join();
+  EXPECT_EQ(order.wrong_keys.load(), 0);
+  ASSERT_OK(writer->Close());
+}
+
 // The steps of an array are made once, however many views list it.
 TEST_P(LiveOrdersTest, ArraysAreTakenOverFromViewToView) {
   auto writer = OpenOrFail(options_, path_);

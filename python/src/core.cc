@@ -1,5 +1,6 @@
 #include "core.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -37,16 +38,9 @@ PyObject* closed_error = nullptr;
 
 // Guarded by the GIL.
 unsigned long main_thread = 0;
+nb::python_error* kept_error = nullptr;  // owned; to be raised in the main thread
 uint32_t outside_uses = 0;
 bool is_ending = false;
-
-// A close under way, for which the end of the interpreter waits.
-struct Ending {
-  Ending() { ++outside_uses; }
-  ~Ending() { --outside_uses; }
-  Ending(const Ending&) = delete;
-  Ending& operator=(const Ending&) = delete;
-};
 
 std::unordered_set<Core*>& Cores() {
   static auto* const cores = new std::unordered_set<Core*>;
@@ -55,9 +49,13 @@ std::unordered_set<Core*>& Cores() {
 
 }  // namespace
 
+// A message may have a path, which need not be UTF-8.
 void Raise(const Status& status) {
   const auto code = static_cast<size_t>(status.code());
-  PyErr_SetString(error_classes[code < error_classes.size() ? code : 0], std::string(status.message()).c_str());
+  const std::string_view message = status.message();
+  const nb::object text =
+      nb::steal(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
+  if (text.is_valid()) PyErr_SetObject(error_classes[code < error_classes.size() ? code : 0], text.ptr());
   throw nb::python_error();
 }
 
@@ -101,25 +99,38 @@ thread_local Use* Use::top = nullptr;
 void Use::Defer(nb::python_error error) {
   Use* outermost = top;
   while (outermost != nullptr && outermost->below_ != nullptr) outermost = outermost->below_;
-  if (outermost == nullptr || outermost->deferred_.has_value() || PyThread_get_thread_ident() != main_thread) {
-    error.discard_as_unraisable("a comparator or a merge operator of braiddb");
-    return;
+  if (outermost != nullptr && PyThread_get_thread_ident() == main_thread) {
+    std::optional<nb::python_error>& kept = outermost->deferred_;
+    const bool wins = !kept.has_value() || (kept->matches(PyExc_Exception) && !error.matches(PyExc_Exception));
+    if (!kept.has_value()) {
+      kept.emplace(std::move(error));
+      return;
+    }
+    if (wins) {
+      nb::python_error lost = std::move(*kept);
+      kept.emplace(std::move(error));
+      lost.discard_as_unraisable("a comparator or a merge operator of braiddb");
+      return;
+    }
   }
-  outermost->deferred_.emplace(std::move(error));
+  error.discard_as_unraisable("a comparator or a merge operator of braiddb");
+}
+
+bool Use::RaiseKept() {
+  if (kept_error == nullptr || PyThread_get_thread_ident() != main_thread) return false;
+  const std::unique_ptr<nb::python_error> kept(std::exchange(kept_error, nullptr));
+  kept->restore();
+  return true;
 }
 
 void Use::RaiseSoon(nb::python_error error) {
-  auto kept = std::make_unique<nb::python_error>(std::move(error));
-  const auto raise = [](void* given) {
-    const std::unique_ptr<nb::python_error> deferred(static_cast<nb::python_error*>(given));
-    deferred->restore();
-    return -1;
-  };
-  if (Py_AddPendingCall(raise, kept.get()) == 0) {
-    (void)kept.release();
-  } else {
-    kept->discard_as_unraisable("a call of braiddb");
+  if (kept_error != nullptr) {
+    error.discard_as_unraisable("a call of braiddb");
+    return;
   }
+  kept_error = new nb::python_error(std::move(error));
+  if (Py_AddPendingCall([](void*) { return RaiseKept() ? -1 : 0; }, nullptr) == 0) return;
+  std::unique_ptr<nb::python_error>(std::exchange(kept_error, nullptr))->discard_as_unraisable("a call of braiddb");
 }
 
 OutsideUse::OutsideUse() {
@@ -138,24 +149,35 @@ void RaiseBusy(const char* what) {
   throw nb::python_error();
 }
 
-void Core::TryInOrder(const ColumnFamilyHandle* family, Slice key) const {
+// The function may give the GIL away, so a close waits for it.
+void Core::TryInOrder(const ColumnFamilyHandle* family, Slice key) {
+  {
+    const Use use(this, nullptr, nullptr, Use::Gil::kHeld);
+    const auto order = orders.find(family);
+    if (order != orders.end()) order->second->Try(key);
+  }
   RequireOpen();
-  const auto order = orders.find(family);
-  if (order != orders.end()) order->second->Try(key);
+}
+
+void Core::Abandon() {
+  (void)db_.release();
+  for (auto* list : {&handles, &dropped}) {
+    for (std::unique_ptr<ColumnFamilyHandle>& handle : *list) (void)handle.release();
+  }
 }
 
 Status Core::Close() {
   if (is_closed_) return Status::OK();
   if (Use::IsInside(this)) return Status::Busy("the database is closed inside one of its calls, which the close would wait for");
   is_closed_ = true;
-  Unregister(this);
-  const Ending ending;
+  // Until the close is over, a fork must mark the core.
+  struct Registration {
+    Core* core;
+    ~Registration() { Unregister(core); }
+  };
+  const Registration registration{this};
   if (is_forked_) {
-    // The database is the parent's.
-    (void)db_.release();
-    for (auto* list : {&handles, &dropped}) {
-      for (std::unique_ptr<ColumnFamilyHandle>& handle : *list) (void)handle.release();
-    }
+    Abandon();
     return Status::OK();
   }
   PyThreadState* thread = PyEval_SaveThread();
@@ -201,10 +223,7 @@ void Core::End() {
     child->End();
     children_.erase(child);
   }
-  for (auto* list : {&handles, &dropped}) {
-    for (std::unique_ptr<ColumnFamilyHandle>& handle : *list) (void)handle.release();
-  }
-  (void)db_.release();
+  Abandon();
 }
 
 void Register(Core* core) { Cores().insert(core); }
@@ -214,8 +233,9 @@ void CloseAll() {
   is_ending = true;
   // What another thread opens or closes meanwhile ends first.
   while (outside_uses != 0 || !Cores().empty()) {
-    if (!Cores().empty()) {
-      (*Cores().begin())->End();
+    const auto open = std::ranges::find_if(Cores(), [](const Core* core) { return !core->is_closing(); });
+    if (open != Cores().end()) {
+      (*open)->End();
       continue;
     }
     PyThreadState* const thread = PyEval_SaveThread();
@@ -230,7 +250,9 @@ void NoteMainThread() {
 
 void MarkAllForked() {
   main_thread = PyThread_get_thread_ident();  // the thread that called fork(2) is the only one
+  outside_uses = 0;
   for (Core* core : Cores()) core->MarkForked();
+  std::erase_if(Cores(), [](const Core* core) { return core->is_closing(); });  // nobody ends these closes here
 }
 
 void DefineErrors(nb::module_& module) {

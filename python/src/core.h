@@ -83,11 +83,15 @@ class Child {
 
 class Core {
  public:
-  ~Core() { (void)Close(); }
+  ~Core() {
+    (void)Close();
+    if (is_forked_) Abandon();
+  }
 
   // With the GIL held. Idempotent.
   Status Close();
   void MarkForked() { is_forked_ = true; }
+  bool is_closing() const { return is_closed_; }
   bool is_open() const { return !is_closed_ && !is_forked_; }
   void RequireOpen() const {
     if (!is_open()) RaiseClosed(is_forked_ ? "the database was opened before a fork: open it again in this process" : "the database is closed");
@@ -97,7 +101,7 @@ class Core {
   void Add(Child* child) { children_.insert(child); }
   void Remove(Child* child) { children_.erase(child); }
   // Raises what the family's comparator raises for the key.
-  void Try(const ColumnFamilyHandle* family, Slice key) const {
+  void Try(const ColumnFamilyHandle* family, Slice key) {
     if (!orders.empty()) TryInOrder(family, key);
   }
   // At the end of the interpreter. Closes the database, unless Python has views of its values.
@@ -123,7 +127,9 @@ class Core {
 
  private:
   friend class Use;
-  void TryInOrder(const ColumnFamilyHandle* family, Slice key) const;
+  void TryInOrder(const ColumnFamilyHandle* family, Slice key);
+  // In a child of fork(2): leaves the database to the parent.
+  void Abandon();
 
   std::atomic<uint32_t> uses_{0};
   bool is_closed_ = false;  // guarded by the GIL
@@ -145,8 +151,11 @@ struct Mark {
 // One call into the database: counted, and without the GIL. REQUIRES: the GIL is held when it begins.
 class Use {
  public:
+  // kHeld: for code that calls Python only, and must not see the database closed meanwhile.
+  enum class Gil : uint8_t { kReleased, kHeld };
   // The marks may be null.
-  explicit Use(Core* core, Mark* first = nullptr, Mark* second = nullptr) : core_(core), marks_{first, second} {
+  explicit Use(Core* core, Mark* first = nullptr, Mark* second = nullptr, Gil gil = Gil::kReleased)
+      : core_(core), marks_{first, second} {
     core->RequireOpen();
     for (const Mark* mark : marks_) {
       if (mark != nullptr) mark->Require();
@@ -154,10 +163,10 @@ class Use {
     SetMarks(true);
     core->uses_.fetch_add(1, std::memory_order_relaxed);
     below_ = std::exchange(top, this);
-    thread_ = PyEval_SaveThread();
+    thread_ = gil == Gil::kReleased ? PyEval_SaveThread() : nullptr;
   }
   ~Use() {
-    PyEval_RestoreThread(thread_);
+    if (thread_ != nullptr) PyEval_RestoreThread(thread_);
     top = below_;
     core_->uses_.fetch_sub(1, std::memory_order_release);
     SetMarks(false);
@@ -172,9 +181,13 @@ class Use {
     while (use != nullptr && use->core_ != core) use = use->below_;
     return use != nullptr;
   }
-  // Keeps what was raised inside of a callback until the thread's outermost call has ended. What a thread other than the main one
-  // raises goes to sys.unraisablehook.
+  // Keeps what was raised inside of a callback until the thread's outermost call has ended. Of several, one that is no Exception
+  // wins, such as KeyboardInterrupt; the others, and what a thread other than the main one raises, go to sys.unraisablehook. Runs
+  // no Python code before the exception is kept.
   static void Defer(nb::python_error error);
+  // Sets the kept exception as Python's and returns true, if there is one. For type slots, behind which the interpreter does not
+  // look for pending calls at once.
+  static bool RaiseKept();
 
  private:
   static thread_local Use* top;  // the thread's calls, the last one first
@@ -190,7 +203,7 @@ class Use {
   Core* const core_;
   Mark* const marks_[2];
   Use* below_ = nullptr;
-  PyThreadState* thread_;
+  PyThreadState* thread_;  // null: the GIL is held
   std::optional<nb::python_error> deferred_;  // of the outermost call
 };
 

@@ -123,7 +123,10 @@ PyObject* Range::Next() {
 
 PyObject* NextOf(PyObject* self) {
   try {
-    if (nb::inst_ready(nb::handle(self))) return nb::inst_ptr<Range>(nb::handle(self))->Next();
+    if (nb::inst_ready(nb::handle(self))) {
+      const nb::object next = nb::steal(nb::inst_ptr<Range>(nb::handle(self))->Next());
+      return Use::RaiseKept() ? nullptr : nb::object(next).release().ptr();
+    }
     PyErr_SetString(PyExc_TypeError, "the object was not made by items(), keys() or values()");
   } catch (nb::python_error& error) {
     error.restore();

@@ -190,6 +190,7 @@ Table* TableOf(PyObject* self) { return Self<Table>(self); }
 PyObject* Subscript(PyObject* self, PyObject* key) {
   try {
     nb::object value = Get(TableOf(self)->source, key, Py_NotImplemented);
+    if (Use::RaiseKept()) return nullptr;
     if (value.ptr() != Py_NotImplemented) return value.release().ptr();
     PyErr_SetObject(PyExc_KeyError, key);
   } catch (nb::python_error& error) {
@@ -217,7 +218,7 @@ int AssignSubscript(PyObject* self, PyObject* key, PyObject* value) {
         status = source.core->db()->Delete(WriteOptions(), source.family, key_bytes.slice());
       }
       Check(status);
-      return 0;
+      return Use::RaiseKept() ? -1 : 0;
     }
     const Bytes value_bytes(value);
     Status status;
@@ -226,7 +227,7 @@ int AssignSubscript(PyObject* self, PyObject* key, PyObject* value) {
       status = source.core->db()->Put(WriteOptions(), source.family, key_bytes.slice(), value_bytes.slice());
     }
     Check(status);
-    return 0;
+    return Use::RaiseKept() ? -1 : 0;
   } catch (nb::python_error& error) {
     error.restore();
   } catch (const std::bad_alloc&) {
@@ -237,7 +238,8 @@ int AssignSubscript(PyObject* self, PyObject* key, PyObject* value) {
 
 int IsIn(PyObject* self, PyObject* key) {
   try {
-    return Contains(TableOf(self)->source, key) ? 1 : 0;
+    const bool is_there = Contains(TableOf(self)->source, key);
+    return Use::RaiseKept() ? -1 : is_there ? 1 : 0;
   } catch (nb::python_error& error) {
     error.restore();
   } catch (const std::bad_alloc&) {

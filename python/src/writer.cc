@@ -84,6 +84,34 @@ struct PythonTransaction {
   Transaction* get() const { return source.transaction->get(); }
 };
 
+// Deletes the keys of one view. Transactions have no locks for ranges, so with them each key is deleted.
+Status Clear(const Source& source) {
+  constexpr uint32_t kKeysPerBatch = 4096;
+  DB* const db = source.core->db();
+  const bool has_ranges = source.core->pessimistic == nullptr && source.core->optimistic == nullptr;
+  const std::unique_ptr<Iterator> iterator = db->NewIterator(ReadOptions(), source.family);
+  WriteBatch batch;
+  Status status;
+  if (has_ranges) {
+    iterator->SeekToFirst();
+    if (!iterator->Valid()) return iterator->status();
+    const std::string first(iterator->key());
+    iterator->SeekToLast();
+    if (!iterator->Valid()) return iterator->status();
+    batch.DeleteRange(source.family, first, iterator->key());
+    batch.Delete(source.family, iterator->key());
+    return db->Write(WriteOptions(), batch);
+  }
+  for (iterator->SeekToFirst(); status.ok() && iterator->Valid(); iterator->Next()) {
+    batch.Delete(source.family, iterator->key());
+    if (batch.Count() < kKeysPerBatch) continue;
+    status = db->Write(WriteOptions(), batch);
+    batch.Clear();
+  }
+  if (status.ok()) status = iterator->status();
+  return status.ok() && batch.Count() > 0 ? db->Write(WriteOptions(), batch) : status;
+}
+
 template <class Class>
 void DefineWrites(Class& type) {
   type.def(
@@ -127,18 +155,8 @@ void DefineWrites(Class& type) {
             });
           },
           nb::arg("start"), nb::arg("stop"), "Deletes all keys from `start`, before `stop`, by one small write.")
-      .def("clear", [](const Table& self) {
-             const auto key_at_end = [&](bool reverse) {
-               return nb::list(Iterate(self.source, Shows::kKeys, nb::none(), nb::none(), nb::none(), reverse, 1));
-             };
-             const nb::list first = key_at_end(false), last = key_at_end(true);
-             if (nb::len(first) == 0 || nb::len(last) == 0) return;
-             const Bytes begin(first[0]), end(last[0]);
-             WriteBatch batch;
-             batch.DeleteRange(self.source.family, begin.slice(), end.slice());
-             batch.Delete(self.source.family, end.slice());
-             Run(self.source, [&] { return self.source.core->db()->Write(WriteOptions(), batch); });
-           }, "Deletes all keys, by one small write.")
+      .def("clear", [](const Table& self) { Run(self.source, [&] { return Clear(self.source); }); },
+           "Deletes the keys that there are: by one small write, or with transactions by batches of deletions.")
       .def(
           "compact",
           [](const Table& self, nb::handle start, nb::handle stop) {
@@ -309,7 +327,10 @@ void DefineTransaction(nb::module_& module) {
         Run(self.source, [&] { return transaction->SetSnapshot(), Status::OK(); });
       }, "From now on a key that somebody else has written since is a conflict.")
       .def("set_savepoint", [](const PythonTransaction& self) { self.get()->SetSavePoint(); })
-      .def("rollback_to_savepoint", [](const PythonTransaction& self) { Check(self.get()->RollbackToSavePoint()); })
+      .def("rollback_to_savepoint", [](const PythonTransaction& self) {
+        Transaction* const transaction = self.get();
+        Run(self.source, [&] { return transaction->RollbackToSavePoint(); });
+      })
       .def("set_name", [](const PythonTransaction& self, const std::string& name) { Check(self.get()->SetName(name)); }, nb::arg("name"))
       .def_prop_ro("name", [](const PythonTransaction& self) { return self.get()->GetName(); })
       .def("prepare", [](const PythonTransaction& self) {
@@ -371,7 +392,8 @@ void DefineWriters(nb::module_& module) {
       .def_prop_ro("closed", [](const Database& self) { return !self.source.core->is_open(); })
       .def_prop_ro("path", [](const Database& self) {
         self.source.core->RequireOpen();
-        return self.source.core->db()->GetName();
+        const std::string& path = self.source.core->db()->GetName();
+        return nb::steal(PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
       })
       .def("__enter__", [](nb::object self) { return self; })
       .def("__exit__", [](nb::object self, nb::args) { self.attr("close")(); })

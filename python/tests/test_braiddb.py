@@ -447,6 +447,34 @@ def test_a_fork_leaves_the_database_to_its_parent(path):
     assert result.returncode == 0, result.stderr
 
 
+def test_children_end_that_were_forked_beside_opens_and_closes(path):
+    result = run("""
+        import braiddb, os, sys, threading, time
+        stop = threading.Event()
+        def loop():
+            while not stop.is_set():
+                try:
+                    db = braiddb.open(sys.argv[1], create=True, options=braiddb.Options(max_region_size=1 << 28))
+                except braiddb.BusyError:
+                    continue
+                view = db.items()
+                db.close()
+        thread = threading.Thread(target=loop, daemon=True)
+        thread.start()
+        for _ in range(40):
+            child = os.fork()
+            if child == 0:
+                sys.exit(0)
+            end = time.time() + 20
+            while os.waitpid(child, os.WNOHANG) == (0, 0):
+                assert time.time() < end, "a child hangs"
+                time.sleep(0.001)
+        stop.set()
+        thread.join()
+        """, path)
+    assert result.returncode == 0, result.stderr
+
+
 def test_options(path):
     options = braiddb.Options(l1="nv_tree", memtable_size=1 << 20, bound_space=True, max_region_size=1 << 28)
     assert pickle.loads(pickle.dumps(options)) == options
@@ -581,6 +609,125 @@ def test_an_interrupt_in_a_merge_operator_comes_after_the_call(path):
             for _ in range(1000):
                 pass
         assert value in (None, b"a") and db[b"k"] == b"a"
+
+
+# The exception comes at the statement, also at those that Python runs by type slots.
+def test_deferred_exceptions_come_with_their_statement(path):
+    left = [0]
+
+    def compare(a, b):
+        left[0] -= 1
+        if left[0] == 0:
+            signal.raise_signal(signal.SIGALRM)
+        return (a < b) - (a > b)
+
+    class Stop(Exception):
+        pass
+
+    def stop(*_):
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        with braiddb.open(path, create=True, comparator=("reverse", compare), options=SMALL) as db:
+            db.update((b"%d" % i, b"v") for i in range(100))
+
+            def delete():
+                del db[b"7"]
+
+            def assign():
+                db[b"7"] = b"w"
+
+            for call in (assign, lambda: db[b"8"], lambda: b"8" in db, lambda: next(db.keys(start=b"5")), delete,
+                         lambda: db.put(b"7", b"v"), lambda: db.get(b"7")):
+                left[0] = 4  # behind those that try the keys
+                caught = False
+                try:
+                    call()
+                except Stop:
+                    caught = True
+                left[0] = 0
+                assert caught, call
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_of_several_deferred_exceptions_an_interrupt_wins(path):
+    raises = []
+
+    def merge(key, existing, operands):
+        if raises:
+            raise raises.pop(0)
+        return b"".join(operands)
+
+    with braiddb.open(path, create=True, merge_operator=("join", merge), options=SMALL) as db:
+        db.merge(b"k", b"a")
+        raises += [SystemExit(3), KeyboardInterrupt()]
+        with pytest.raises((SystemExit, KeyboardInterrupt)):
+            db.get(b"k")
+        assert db[b"k"] == b"a"
+
+
+def test_closes_beside_a_comparator_that_tries_a_key(path):
+    for own_thread in (True, False):
+        inside, go_on = threading.Event(), threading.Event()
+        closers = []
+
+        def compare(a, b):
+            if a == b == b"close":
+                if own_thread:
+                    with pytest.raises(braiddb.BusyError):
+                        db.close()
+                else:
+                    closers.append(threading.Thread(target=db.close))
+                    closers[0].start()
+                    inside.wait(0.2)
+            return (a > b) - (a < b)
+
+        db = braiddb.open(path, create=True, comparator=("own", compare), options=SMALL)
+        if "f" not in db.families:
+            db.create_family("f", comparator=("own", compare))
+        else:
+            db.close()
+            db = braiddb.open(path, comparator=("own", compare), family_comparators={"f": ("own", compare)})
+        batch = db.batch()
+        if own_thread:
+            batch.put(b"close", b"v", "f")
+            batch.write()
+            db.close()
+        else:
+            with pytest.raises(braiddb.ClosedError):
+                batch.put(b"close", b"v", "f")
+            closers[0].join()
+        path += "x"
+
+
+def test_clear_beside_writers(path):
+    for kind in (False, True, "optimistic"):
+        with braiddb.open(path + str(kind), create=True, transactions=kind, options=SMALL) as db:
+            stop = threading.Event()
+
+            def write():
+                generator = random.Random(5)
+                while not stop.is_set():
+                    key = b"%d" % generator.randrange(3)
+                    db.put(key, b"v")
+                    db.delete(key)
+
+            threads = [threading.Thread(target=write) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for _ in range(200):
+                try:
+                    db.clear()
+                except (braiddb.BusyError, braiddb.TimedOutError):
+                    assert kind
+            stop.set()
+            for thread in threads:
+                thread.join()
+            db.update((b"%d" % i, b"v") for i in range(10000))
+            db.clear()
+            assert len(db) == 0
 
 
 def test_what_a_comparator_raises_for_a_key_is_raised(path):
@@ -769,6 +916,11 @@ def test_paths_and_timeouts(path, tmp_path):
     with braiddb.open(os.fsencode(path) + b"\xff", create=True, options=SMALL) as other:
         other[b"k"] = b"v"
     assert braiddb.check(os.fsdecode(os.fsencode(path) + b"\xff")) == []
+    with braiddb.open(os.fsencode(path) + b"\xff") as other:
+        assert os.fsencode(other.path).endswith(b"\xff")
+    for call in (braiddb.open, braiddb.check):
+        with pytest.raises(braiddb.Error, match="xfe"):
+            call(os.fsencode(path) + b"\xfe")
     for call in (lambda: braiddb.open(path + "\0x", create=True), lambda: braiddb.destroy(path + "\0x"),
                  lambda: braiddb.open(path, create=True, region_paths=[path + "r\0x"])):
         with pytest.raises(ValueError):
