@@ -45,16 +45,18 @@ Status LiveReader::Attach(const std::string& directory, std::unique_ptr<LiveRead
   AppendNumber(&hello, kLiveLayout);
   std::string answer;
   std::vector<int> descriptors;
+  uint64_t early_news = 0;
   const auto busy = [&directory](const std::string& why) {
     return Status::Busy("the process that has the database in " + directory + " open for writing " + why);
   };
   for (const auto deadline = Clock::now() + kPatience;;) {
     if (Status status = client->Send(hello); !status.ok()) return status.IsAborted() ? status : busy("does not read");
-    do {  // news may come before the first answer
+    for (;; ++early_news) {  // news may come before the first answer
       CloseAll(std::exchange(descriptors, {}));
       if (Status status = client->Receive(kAnswerMs, &answer, &descriptors); !status.ok())
         return status.IsAborted() ? status : busy("does not answer: " + std::string(status.message()));
-    } while (answer == kLiveNews);
+      if (answer != kLiveNews) break;
+    }
     if (answer != kLiveWait) break;
     if (Clock::now() > deadline) return busy("cannot share its memory at present; try again later");
     usleep(500);
@@ -71,6 +73,8 @@ Status LiveReader::Attach(const std::string& directory, std::unique_ptr<LiveRead
   if (board == nullptr || heap == nullptr || slot == nullptr)
     return Status::MemoryLimit("no address space for the memory of the process that writes; raise the limit (ulimit -v)");
   result->reset(new LiveReader(std::move(client), std::move(board), std::move(heap), std::move(slot)));
+  // The first call of the reader follows what these were about. News without an answer would let the reader expire.
+  (*result)->slot_->answers.fetch_add(early_news, std::memory_order_release);
   return Status::OK();
 }
 

@@ -98,6 +98,7 @@ bool DBImpl::AnswerReader(const LocalServer::Peer& peer, uint64_t layout) {
     return answer("it takes no more writes after an error, and cannot share its memory; close it, and open it again");
   }
   const int slot = live_readers_.Add(peer.connection, peer.pid);
+  BRAIDDB_SYNC_POINT("DBImpl::AnswerReader:Added");
   const int board = board_memory_.shared()->OpenToRead();
   const int heap = owned_heap_->memory().OpenToRead();
   const int descriptors[] = {board, heap, slot};

@@ -404,6 +404,29 @@ TEST_F(LiveProcessesTest, AStoppedReaderExpires) {
   EXPECT_FALSE(board_->failed.load()) << board_->failure;
 }
 
+// News that come before the welcome are answered as well.
+TEST_F(LiveProcessesTest, AReaderThatComesBesideNewsDoesNotExpire) {
+  constexpr auto kPatience = std::chrono::seconds(2);
+  const pid_t writer = ForkWriter(0, 1, [kPatience] {
+    SyncPoints::Instance().SetCallback("LiveReaders::MinEpoch:Patience", [kPatience](void* patience) {
+      *static_cast<std::chrono::steady_clock::duration*>(patience) = kPatience;
+    });
+    SyncPoints::Instance().SetCallback("DBImpl::AnswerReader:Added", [](void*) { usleep(300000); });  // of many flushes
+    SyncPoints::Instance().Enable();
+  });
+  const pid_t reader = Fork([this] {
+    const auto db = OpenReader("reader");
+    if (db != nullptr) ReadUntilStopped(db.get(), 0);
+  });
+  const auto end = std::chrono::steady_clock::now() + 2 * kPatience;
+  while (std::chrono::steady_clock::now() < end && !board_->failed.load()) usleep(10000);
+  board_->stop.store(true);
+  WaitFor(reader);
+  WaitFor(writer);
+  EXPECT_FALSE(board_->failed.load()) << board_->failure;
+  EXPECT_GT(board_->reads.load(), 0u);
+}
+
 // A reader that has expired while its threads read meets memory that is used for something else. It ends by an error, not by a
 // signal.
 TEST_F(LiveProcessesTest, AReaderThatExpiresInTheMiddleOfReadsLives) {
