@@ -71,7 +71,7 @@ class PinnedReceiver final : public ValueReceiver {
     if (__builtin_expect(is_large_, 0)) return true;
     void* const memory = memory_.Take(PinnedBytes(value));
     if (__builtin_expect(memory == nullptr, 0)) return false;
-    copy_ = CopyPinned(value, memory);
+    copy_ = CopyPinned({value.data(), memory_.size() - sizeof(braiddb_pinnableslice_t)}, memory);
     return true;
   }
   bool is_large() const { return is_large_; }

@@ -27,7 +27,7 @@ class MallocReceiver final : public braiddb::ValueReceiver {
   bool Receive(Slice value) override {
     copy_ = static_cast<char*>(memory_.Take(value.size() + 1));
     if (__builtin_expect(copy_ == nullptr, 0)) return false;
-    length_ = value.size();
+    length_ = memory_.size() - 1;
     std::memcpy(copy_, value.data(), length_);
     copy_[length_] = '\0';
     return true;
