@@ -295,27 +295,6 @@ SharedRange LookupCache::ReleaseOld() {
   return left;
 }
 
-// A pointer beyond the mapped parts belongs to a part that this process has not mapped yet, or comes from memory in other use.
-const LogEntry* LookupCache::ForeignTable::Find(uint32_t family, Slice key, uint64_t hash) const {
-  const uint64_t index = IndexOf(hash);
-  if (index >= ~limit_complement_->load(std::memory_order_acquire)) return nullptr;
-  const Bucket& bucket = buckets_[index];
-  if ((LoadAcquire(&bucket.word) & kLocked) != 0) return nullptr;  // kMoved has the bit, too
-  for (uint32_t with_tag = SlotsWithTag(bucket, hash); with_tag != 0; with_tag &= with_tag - 1) {
-    const uint64_t slot = LoadAcquire(&bucket.slots[std::countr_zero(with_tag)]);
-    if (!HasTag(slot, hash)) continue;
-    const PmPtr place = PointerOf(slot);
-    if (!regions_->Holds(place)) return nullptr;
-    const auto* const entry = regions_->Resolve<LogEntry>(place);
-    const bool is_same =
-        entry->key_shape() == LogEntry::MakeKeyShape(key.size(), family) && SameBytes(Slice(entry->key_data(), key.size()), key);
-    if (!is_same) return nullptr;
-    BRAIDDB_SYNC_POINT("LookupCache::ForeignTable::Find:Hit");
-    return entry;
-  }
-  return nullptr;
-}
-
 uint64_t* LookupCache::SlotFor(Bucket* bucket, uint64_t hash) {
   for (uint32_t with_tag = SlotsWithTag(*bucket, hash); with_tag != 0; with_tag &= with_tag - 1) {
     uint64_t* const place = &bucket->slots[std::countr_zero(with_tag)];

@@ -333,6 +333,9 @@ class LookupCache::ForeignTable {
            range.offset < memory.bytes() && range.bytes <= memory.bytes() - range.offset;
   }
 
+  void Prefetch(uint64_t hash) const { braiddb::Prefetch(&buckets_[IndexOf(hash)]); }
+  // As LookupCache::PrefetchEntry. Only the bytes of the place are read, never the entry.
+  bool PrefetchEntry(uint64_t hash) const;
   // As LookupCache::Find. Stores nothing.
   const LogEntry* Find(uint32_t family, Slice key, uint64_t hash) const;
 
@@ -348,6 +351,42 @@ class LookupCache::ForeignTable {
 [[gnu::always_inline]] inline uint32_t LookupCache::SlotsWithTag(const Bucket& bucket, uint64_t hash) {
   static_assert(kSlots == 7);
   return WordsWithTag<kTagShift>(LoadLine(&bucket), hash) >> 1;  // without the version word
+}
+
+// A pointer beyond the mapped parts belongs to a part that this process has not mapped yet, or comes from memory in other use.
+[[gnu::always_inline]] inline const LogEntry* LookupCache::ForeignTable::Find(uint32_t family, Slice key,
+                                                                              uint64_t hash) const {
+  const uint64_t index = IndexOf(hash);
+  if (index >= ~limit_complement_->load(std::memory_order_acquire)) return nullptr;
+  const Bucket& bucket = buckets_[index];
+  if ((LoadAcquire(&bucket.word) & kLocked) != 0) return nullptr;  // kMoved has the bit, too
+  for (uint32_t with_tag = SlotsWithTag(bucket, hash); with_tag != 0; with_tag &= with_tag - 1) {
+    const uint64_t slot = LoadAcquire(&bucket.slots[std::countr_zero(with_tag)]);
+    if (!HasTag(slot, hash)) continue;
+    const PmPtr place = PointerOf(slot);
+    if (!regions_->Holds(place)) return nullptr;
+    const auto* const entry = regions_->Resolve<LogEntry>(place);
+    const bool is_same =
+        entry->key_shape() == LogEntry::MakeKeyShape(key.size(), family) && SameBytes(Slice(entry->key_data(), key.size()), key);
+    if (!is_same) return nullptr;
+    BRAIDDB_SYNC_POINT("LookupCache::ForeignTable::Find:Hit");
+    return entry;
+  }
+  return nullptr;
+}
+
+inline bool LookupCache::ForeignTable::PrefetchEntry(uint64_t hash) const {
+  const uint64_t index = IndexOf(hash);
+  if (index >= ~limit_complement_->load(std::memory_order_acquire)) return false;
+  const Bucket& bucket = buckets_[index];
+  const uint32_t with_tag = SlotsWithTag(bucket, hash);
+  if (with_tag == 0) return false;
+  const uint64_t slot = LoadRelaxed(&bucket.slots[std::countr_zero(with_tag)]);
+  if (!HasTag(slot, hash) || !regions_->Holds(PointerOf(slot))) return false;
+  const auto* const entry = regions_->Resolve<char>(PointerOf(slot));
+  braiddb::Prefetch(entry);
+  braiddb::Prefetch(entry + kCacheLine);
+  return true;
 }
 
 inline bool LookupCache::PrefetchEntry(uint64_t hash) const {

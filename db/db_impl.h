@@ -202,6 +202,13 @@ class DBImpl final : public DB {
   // Makes this process see all that the owner has published. A few loads if that is nothing new. REQUIRES: no epoch guard is
   // held.
   Status FollowOwner();
+  // Whether FollowOwner would find nothing new.
+  bool HasNewest() const {
+    const LiveBoard& board = live_reader_->board();
+    return !fork_mark_.is_in_child() &&
+           board.version.load(std::memory_order_seq_cst) == followed_version_.load(std::memory_order_acquire) &&
+           board.growths.load(std::memory_order_acquire) == followed_growths_.load(std::memory_order_acquire);
+  }
   Status FollowChanges();
   void FollowNews();
   Status FollowLocked();
@@ -541,9 +548,8 @@ class DBImpl final : public DB {
   // Whether a read of the newest state may return an entry of local_cache_ without further checks, and counts nothing but
   // plain_hits.
   bool IsPlainHit(const Family& family, const LogEntry* cached) const {
-    constexpr uint64_t kLooked = LogEntry::kTypeMask | LogEntry::kBatchMember;
-    return cached != nullptr && !family.looks_closer.load(std::memory_order_acquire) &&
-           (cached->tag & kLooked) == static_cast<uint64_t>(EntryType::kPut) && !regions_->damage_seen();
+    return cached != nullptr && !family.looks_closer.load(std::memory_order_acquire) && cached->type() == EntryType::kPut &&
+           !regions_->damage_seen() && (!cached->is_batch_member() || barriers_->load(std::memory_order_seq_cst) == 0);
   }
   // Checks the filters over hashes of keys: those of the memtables and of L0, and the filter of the last level. Stops at the
   // first level that may have the key.

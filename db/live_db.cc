@@ -8,6 +8,7 @@
 #include "db/db_iterator.h"
 #include "db/error_iterator.h"
 #include "db/no_memory.h"
+#include "db/read_path.h"
 #include "util/sync_point.h"
 
 namespace braiddb {
@@ -52,8 +53,52 @@ Status LiveDB::ReadValidly(const Read& read) try {
   return NoMemory();
 }
 
+template <class Deliver>
+[[gnu::always_inline]] inline bool LiveDB::ReadHit(const ReadOptions& options, const Family& family, Slice key,
+                                                   const Deliver& deliver) const try {
+  ThreadState* const thread = core_->threads_.Find(PeekThreadIndex());
+  if (thread == nullptr || thread->epoch_slot == nullptr || options.snapshot != nullptr || options.timestamp.has_value() ||
+      !family.is_hashed || core_->IsObserved() || !core_->HasNewest()) {
+    return false;
+  }
+  {
+    core_->epochs_.EnterOwn(thread->epoch_slot);
+    const EpochManager::Guard guard(thread->epoch_slot);
+    const LookupCache::ForeignTable* const cache = core_->foreign_cache_.load(std::memory_order_acquire);
+    if (cache == nullptr) return false;
+    const LogEntry* const entry = cache->Find(family.id, key, family.HashOf(key));
+    if (!core_->IsPlainHit(family, entry)) return false;
+    deliver(entry->value());
+  }
+  // The hit took effect when its bucket was loaded. Its place was in a part that is mapped, so growth needs no check.
+  return core_->CheckLive().ok();
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+Status LiveDB::GetTo(const ReadOptions& options, Slice key, ValueReceiver* value) {
+  return GetTo(options, DefaultColumnFamily(), key, value);
+}
+
+// The receiver is called once, so it gets what was checked. Larger values are pinned for that.
+Status LiveDB::GetTo(const ReadOptions& options, ColumnFamilyHandle* handle, Slice key, ValueReceiver* value) {
+  if (options.verify_checksums) return NoChecksums();
+  char copy[kMostCopied];
+  size_t size = 0;
+  const auto keep = [&](Slice found) {
+    size = found.size();
+    if (size <= sizeof(copy)) CopyBytes(copy, found);
+  };
+  Status status;
+  const Family* const family = core_->FamilyOf(handle, &status);
+  if (family != nullptr && ReadHit(options, *family, key, keep) && size <= sizeof(copy))
+    return value->Receive({copy, size}) ? Status::OK() : NoMemory();
+  return DB::GetTo(options, handle, key, value);
+}
+
 Status LiveDB::Get(const ReadOptions& options, Slice key, std::string* value) {
   if (options.verify_checksums) return NoChecksums();
+  if (ReadHit(options, core_->default_family_, key, [value](Slice found) { AssignTo(value, found); })) return Status::OK();
   return ReadValidly([&] { return core_->Get(options, key, value); });
 }
 
@@ -64,6 +109,10 @@ Status LiveDB::Get(const ReadOptions& options, Slice key, PinnableSlice* value) 
 
 Status LiveDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) {
   if (options.verify_checksums) return NoChecksums();
+  Status status;
+  const Family* const known = core_->FamilyOf(family, &status);
+  const auto copy = [value](Slice found) { AssignTo(value, found); };
+  if (known != nullptr && ReadHit(options, *known, key, copy)) return Status::OK();
   return ReadValidly([&] { return IfThere(family, core_->Get(options, family, key, value)); });
 }
 

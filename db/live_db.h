@@ -26,6 +26,8 @@ class LiveDB final : public DB {
   Status Write(const WriteOptions&, const WriteBatch&) override { return ReadOnly(); }
   Status Get(const ReadOptions& options, Slice key, std::string* value) override;
   Status Get(const ReadOptions& options, Slice key, PinnableSlice* value) override;
+  Status GetTo(const ReadOptions& options, Slice key, ValueReceiver* value) override;
+  Status GetTo(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, ValueReceiver* value) override;
   std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
                                std::vector<std::string>* values) override;
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
@@ -69,6 +71,11 @@ class LiveDB final : public DB {
   // Calls `read`, which returns a Status, until its result is valid.
   template <class Read>
   Status ReadValidly(const Read& read);
+  static constexpr size_t kMostCopied = 512;
+  // A get that the owner's cache answers, in the steps that such a read needs, so that the CPU begins the next get while it waits
+  // for this one. False: the get is to be made by ReadValidly; `deliver` may have been called.
+  template <class Deliver>
+  bool ReadHit(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver) const;
   // Whether what was read since the last FollowOwner is valid. `grown`: set if a region grew, and the read is to be repeated.
   Status IfThere(ColumnFamilyHandle* handle, const Status& result) const;
   Status Validate(uint64_t growths, bool* grown) const;

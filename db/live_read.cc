@@ -207,14 +207,8 @@ Status DBImpl::CheckLive() const {
 }
 
 Status DBImpl::FollowOwner() {
-  if (__builtin_expect(fork_mark_.is_in_child(), 0)) return InChild();
-  const LiveBoard& board = live_reader_->board();
-  if (__builtin_expect(board.version.load(std::memory_order_seq_cst) == followed_version_.load(std::memory_order_acquire) &&
-                           board.growths.load(std::memory_order_acquire) == followed_growths_.load(std::memory_order_acquire),
-                       1)) {
-    return CheckLive();
-  }
-  return FollowChanges();
+  if (__builtin_expect(HasNewest(), 1)) return CheckLive();
+  return fork_mark_.is_in_child() ? InChild() : FollowChanges();
 }
 
 // ORDER  The version is loaded first, then the pointers, so what is installed is at least as new as the version. The hold comes

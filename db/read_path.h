@@ -328,6 +328,7 @@ void DBImpl::ReadKeysAs(const Observer& observer, const ReadOptions& options, co
     const auto guard = epochs_.Enter();
     ThreadState* thread = threads_.Get();
     const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
+    const LookupCache::ForeignTable* const foreign = foreign_cache_.load(std::memory_order_acquire);
     // The buckets of a group are prefetched together, and then their entries.
     constexpr size_t kGroup = 32;
     uint64_t hashes[kGroup];
@@ -337,9 +338,11 @@ void DBImpl::ReadKeysAs(const Observer& observer, const ReadOptions& options, co
         const Family* const own = family(begin + i);
         hashes[i] = own == nullptr ? 0 : own->HashOf(keys[begin + i]);
         if (lookup_cache_ != nullptr) lookup_cache_->Prefetch(hashes[i]);
+        if (foreign != nullptr) foreign->Prefetch(hashes[i]);
       }
       for (size_t i = 0; i < count; ++i) {
-        const bool may_hit = lookup_cache_ != nullptr && lookup_cache_->PrefetchEntry(hashes[i]);
+        const bool may_hit = (lookup_cache_ != nullptr && lookup_cache_->PrefetchEntry(hashes[i])) ||
+                             (foreign != nullptr && foreign->PrefetchEntry(hashes[i]));
         if (filter != nullptr && !may_hit) filter->Prefetch(hashes[i]);
       }
       for (size_t i = begin; i < begin + count; ++i) {
@@ -347,7 +350,7 @@ void DBImpl::ReadKeysAs(const Observer& observer, const ReadOptions& options, co
         if (own == nullptr) continue;
         const uint64_t hash = hashes[i - begin];
         Cached cached = SearchCache(observer, *own, keys[i], hash);
-        if (thread != nullptr && local_cache_ != nullptr && IsPlainHit(*own, cached.entry) &&
+        if (thread != nullptr && (local_cache_ != nullptr || foreign != nullptr) && IsPlainHit(*own, cached.entry) &&
             cached.entry->sequence() <= sequence && !options.verify_checksums) {
           thread->plain_hits.Add(1);
           observer.NotePlainHit();
