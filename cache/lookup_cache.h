@@ -354,8 +354,7 @@ class LookupCache::ForeignTable {
 }
 
 // A pointer beyond the mapped parts belongs to a part that this process has not mapped yet, or comes from memory in other use.
-[[gnu::always_inline]] inline const LogEntry* LookupCache::ForeignTable::Find(uint32_t family, Slice key,
-                                                                              uint64_t hash) const {
+[[gnu::always_inline]] inline const LogEntry* LookupCache::ForeignTable::Find(uint32_t family, Slice key, uint64_t hash) const {
   const uint64_t index = IndexOf(hash);
   if (index >= ~limit_complement_->load(std::memory_order_acquire)) return nullptr;
   const Bucket& bucket = buckets_[index];

@@ -5,8 +5,8 @@
 // executes malloc while the misses are pending.
 //
 // The copy of the value has the expected size, too: size() is a number that the CPU knows early. With the size that was read, the
-// addresses that the copy writes to are known late. Then loads of the next get may have to wait for them, and gets do not overlap.
-// Whether they wait depends on where the code lies: gets took up to 1.7 times as long in some builds.
+// addresses that the copy writes to are known late. Then loads of the next get may have to wait for them, and gets do not
+// overlap. Whether they wait depends on where the code lies: gets took up to 1.7 times as long in some builds.
 #pragma once
 
 #include <cstddef>

@@ -38,8 +38,8 @@ constexpr double kMost = 1.15;
 
 // Gets can overlap each other if their keys are ready. The CPU guesses which stores and loads alias. After a wrong guess, it may
 // stop overlapping the gets of one side for as long as the process lives. capi/early_memory.h gives no reason for such guesses;
-// what remains is caused by the rest of the program. So such ratios are measured in up to kProcesses processes, and one process in
-// which they are small is enough: what the code costs is in each of them.
+// what remains is caused by the rest of the program. So such ratios are measured in up to kProcesses processes, and one process
+// in which they are small is enough: what the code costs is in each of them.
 constexpr int kProcesses = 5;
 constexpr const char* kChild = "BRAIDDB_COST_CHILD";  // set in all but the first of them
 
