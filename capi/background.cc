@@ -1,5 +1,6 @@
 // Flushes, compactions, and RocksDB's functions about files.
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -91,6 +92,15 @@ void braiddb_cancel_all_background_work(braiddb_t*, unsigned char) {}
 
 void braiddb_wait_for_compaction(braiddb_t* db, char** errptr) {
   SaveError(errptr, Guarded([&] { return db->db->WaitForCompaction(); }));
+}
+
+uint64_t braiddb_wait_for_update(braiddb_t* db, uint64_t sequence, uint64_t timeout_micros, char** errptr) {
+  const auto most = static_cast<uint64_t>(std::chrono::microseconds::max().count());
+  const std::chrono::microseconds timeout(static_cast<int64_t>(std::min(timeout_micros, most)));
+  uint64_t latest = 0;
+  const Status status = Guarded([&] { return db->db->WaitForUpdate(sequence, timeout, &latest); });
+  if (!status.IsTimedOut()) SaveError(errptr, status);
+  return status.ok() ? latest : 0;
 }
 
 // ---- Files: keys lie in regions, which are not files that could be deleted.

@@ -186,6 +186,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   // Pairs with the loads in WaitWriters: a thread that sees the end of the announcement sees the entries. After this call the
   // memtable may be freed.
   EndAnnounced(thread, is_barrier);
+  if (__builtin_expect(update_is_awaited_.load(std::memory_order_seq_cst), 0)) WakeAwaiting();
   if (Admission::kIsUsers) {
     thread->writes.Add(count);
     thread->batches.Add(1);

@@ -134,6 +134,7 @@ class DBImpl final : public DB {
   Metrics GetMetrics() const override;
   uint64_t GetLatestSequenceNumber() const override;
   Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) override;
+  Status WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeout, uint64_t* latest) override;
   Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) override;
   const Options& GetOptions() const override { return options_; }
   const std::string& GetName() const override { return path_; }
@@ -361,6 +362,12 @@ class DBImpl final : public DB {
   void Announce(ThreadState* thread);
   void FenceAnnouncements() const;
   // The largest sequence number that was drawn: by a write, by a rotation, or by a write that was refused.
+  // ---- wait_for_update.cc
+  // Called by a write that is visible, if update_is_awaited_.
+  void WakeAwaiting();
+  void AwaitForReader(uint64_t next);
+  Status SleepUntilDrawn(uint64_t next, std::chrono::nanoseconds timeout);
+
   uint64_t LastDrawn() const { return next_sequence_->load(std::memory_order_acquire) - 1; }
 
   // ---- open_segments.cc
@@ -987,6 +994,7 @@ class DBImpl final : public DB {
   std::unique_ptr<LookupCache> lookup_cache_;    // may be null
   LookupCache* local_cache_ = nullptr;  // lookup_cache_ if there is only one region and no injected read latency; else null
   const bool asymmetric_fences_ = HasAsymmetricFences();
+  std::atomic<bool> update_is_awaited_{false};  // a thread sleeps until there is an update; wait_for_update.cc
   // The numbers that readers in other processes need. The board outlives all structures that announce or draw numbers.
   const LiveBoardMemory board_memory_;
   LiveBoard* const board_ = board_memory_.get();

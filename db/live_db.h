@@ -62,6 +62,9 @@ class LiveDB final : public DB {
   uint64_t GetLatestSequenceNumber() const override { return core_->GetLatestSequenceNumber(); }
   Status GetUpdatesSince(uint64_t, std::unique_ptr<TransactionLogIterator>*) override;
   Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) override;
+  Status WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeout, uint64_t* latest) override {
+    return core_->WaitForUpdate(sequence, timeout, latest);
+  }
   const Options& GetOptions() const override { return core_->GetOptions(); }
   const std::string& GetName() const override { return core_->GetName(); }
 

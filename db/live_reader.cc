@@ -15,6 +15,7 @@
 
 #include "braiddb/db.h"
 #include "util/arena.h"
+#include "util/futex.h"
 #include "util/spin.h"
 #include "util/sync_point.h"
 
@@ -128,6 +129,7 @@ void LiveReader::Listen() {
     const Status status = client_->Receive(kNoLimit, &message, nullptr);
     if (status.IsAborted()) {
       owner_is_gone_.store(true, std::memory_order_release);
+      FutexWakeAll(board_->next_sequence);
       const std::lock_guard lock(answer_mutex_);
       answered_.notify_all();
       return;
@@ -269,6 +271,17 @@ Status LiveReader::AskForSnapshot(uint64_t* sequence, uint32_t* element) {
   if (answer_ == 0) return failed("it has ended");
   *sequence = answer_ - 1;
   return Status::OK();
+}
+
+Status LiveReader::Await(uint64_t next) {
+  CheckProcess();
+  std::string message(kLiveAwait);
+  AppendNumber(&message, next);
+  if (!owner_is_gone()) {
+    const Status status = client_->Send(message);
+    if (status.ok() || status.IsTimedOut()) return Status::OK();  // TimedOut: the owner is stopped, and writes nothing
+  }
+  return Status::Aborted("the process that wrote the database has ended; open the database again when another one writes it");
 }
 
 // ---- Waits

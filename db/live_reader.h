@@ -41,6 +41,8 @@ inline constexpr char kLiveList[] = "list";
 // The message of a reader that wants to know the number of a snapshot that the owner has chosen and registered: then the index of
 // an element of ReaderSlot::snapshots as four bytes. The answer: the same message, and the sequence number as eight bytes.
 inline constexpr char kLiveSnapshot[] = "snapshot ";
+// A reader will sleep until a write draws the number that follows, as eight bytes. No answer: the owner wakes it by a futex.
+inline constexpr char kLiveAwait[] = "await ";
 
 // Thrown by a read whose result is no Status.
 struct LiveFailure {
@@ -81,6 +83,8 @@ class LiveReader {
   Status AskForSnapshot(uint64_t* sequence, uint32_t* element);
   // Ends the registration of AskForSnapshot.
   void FreeElement(uint32_t element);
+  // Asks the owner to wake who sleeps on LiveBoard::next_sequence when that is not `next` any more. Aborted: the owner has ended.
+  Status Await(uint64_t next);
   // Returns when the barriers with positions up to `sequence` are complete.
   void WaitBarriers(uint64_t sequence) const;
 

@@ -42,6 +42,13 @@ class DBImpl::LiveService final : public LocalServer::Handler {
       memcpy(&element, message.data() + snapshot.size(), sizeof(element));
       return db_->ChooseForReader(peer, element);
     }
+    const std::string_view await(kLiveAwait);
+    if (message.starts_with(await) && message.size() == await.size() + sizeof(uint64_t)) {
+      uint64_t next = 0;
+      memcpy(&next, message.data() + await.size(), sizeof(next));
+      db_->AwaitForReader(next);
+      return true;
+    }
     return message == kLiveList && db_->ListReaders(peer);
   }
   void OnClose(uint64_t connection) override {

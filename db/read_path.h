@@ -23,8 +23,11 @@ struct Either : Callables... {
 
 // Avoids the calls of std::string::assign if *value already has the size of `from`.
 [[gnu::always_inline]] inline void AssignTo(std::string* value, Slice from) {
-  if (value->size() == from.size()) {
-    CopyBytes(value->data(), from);
+  size_t size = value->size();
+  const bool is_same = size == from.size();
+  asm("" : "+r"(size));  // the size that the CPU knows early; capi/early_memory.h
+  if (is_same) {
+    CopyBytes(value->data(), {from.data(), size});
   } else {
     value->assign(from);
   }

@@ -115,6 +115,9 @@ class StackedDB : public Interface {
   Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) override {
     return base_->GetUpdatesSince(sequence, iterator);
   }
+  Status WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeout, uint64_t* latest) override {
+    return base_->WaitForUpdate(sequence, timeout, latest);
+  }
   Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) override { return base_->GetLatestSequenceForKey(key, sequence); }
   const Options& GetOptions() const override { return base_->GetOptions(); }
   const std::string& GetName() const override { return base_->GetName(); }

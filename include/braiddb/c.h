@@ -1623,6 +1623,9 @@ BRAIDDB_C_API void braiddb_writebatch_iterate_cf(braiddb_writebatch_t* batch, vo
                                                                  size_t key_length));
 /* Returns when no flush and no merge is pending or running. */
 BRAIDDB_C_API void braiddb_wait_for_compaction(braiddb_t* db, char** errptr);
+/* Sleeps until there is a write with a larger sequence number than `sequence`, for at most `timeout_micros`. Returns a number up to
+   which all writes are visible from now on, for the next call; 0 without an error if no write came (DB::WaitForUpdate). */
+BRAIDDB_C_API uint64_t braiddb_wait_for_update(braiddb_t* db, uint64_t sequence, uint64_t timeout_micros, char** errptr);
 /* Verifies a database that is not open (braiddb/check.h). Damage is "Corruption: ". */
 BRAIDDB_C_API void braiddb_check_db(const braiddb_options_t* options, const char* path, char** errptr);
 BRAIDDB_C_API int braiddb_major_version(void);

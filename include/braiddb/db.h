@@ -1,6 +1,7 @@
 // DB: an embedded, ordered key-value store on persistent memory. The engine is ListDB's (OSDI '22).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -306,6 +307,14 @@ class DB {
   // all.
   //   NotFound  `sequence` is larger than GetLatestSequenceNumber(), or an update behind it may have been reclaimed
   virtual Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) = 0;
+  // Sleeps until there is a write with a larger number than `sequence`, for at most `timeout`. OK: all writes up to *latest, which
+  // is larger than `sequence`, are visible to calls from now on. So a follower that passes *latest to its next call misses no
+  // write. It begins with 0, also after an open. Now and then OK comes without an update that the caller can see: rotations and
+  // internal writes draw numbers, too. A write wakes all sleepers, in this process and in live readers.
+  //   TimedOut      *latest is unchanged; a timeout of 0 only looks
+  //   Aborted       a live reader's writer has ended
+  //   NotSupported  a secondary, or a database that no process has open for writing
+  virtual Status WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeout, uint64_t* latest);
   // The sequence number of the newest write to the key, deletions included. A caller can tell by it whether the key was written
   // in the meantime.
   //   NotFound  there is no write, a compaction filter removed the key, or merges have dropped its newest deletion. They drop a

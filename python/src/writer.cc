@@ -4,7 +4,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <chrono>
 #include <initializer_list>
+#include <optional>
 
 #include "braiddb/backup.h"
 #include "callbacks.h"
@@ -368,6 +371,31 @@ Family MakeFamily(const Database& self, const std::string& name) {
   return family;
 }
 
+constexpr double kMostSeconds = 1e12;
+
+// Looks for signals now and then.
+std::optional<uint64_t> WaitForUpdate(const Database& self, uint64_t after, std::optional<double> timeout) {
+  using Seconds = std::chrono::duration<double>;
+  constexpr Seconds kLongestSleep{0.1};
+  if (timeout.has_value() && !(*timeout >= 0 && *timeout <= kMostSeconds))
+    Raise(Status::InvalidArgument("timeout is no number of seconds"));
+  const auto begin = std::chrono::steady_clock::now();
+  for (;;) {
+    const Seconds left = Seconds(timeout.value_or(kMostSeconds)) - (std::chrono::steady_clock::now() - begin);
+    uint64_t latest = 0;
+    Status status;
+    {
+      Use use(self.source.core.get());
+      const auto sleep = std::chrono::duration_cast<std::chrono::microseconds>(std::clamp(left, Seconds(0), kLongestSleep));
+      status = self.source.core->db()->WaitForUpdate(after, sleep, &latest);
+    }
+    if (status.ok()) return latest;
+    if (!status.IsTimedOut()) Check(status);
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (left <= Seconds(0)) return std::nullopt;
+  }
+}
+
 }  // namespace
 
 void DefineWriters(nb::module_& module) {
@@ -452,7 +480,6 @@ void DefineWriters(nb::module_& module) {
             TransactionOptions options;
             options.set_snapshot = snapshot;
             options.deadlock_detect = true;
-            constexpr double kMostSeconds = 1e12;
             if (lock_timeout.has_value() && !(*lock_timeout >= -kMostSeconds && *lock_timeout <= kMostSeconds)) {
               Raise(Status::InvalidArgument("lock_timeout is no number of seconds"));
             }
@@ -493,6 +520,10 @@ void DefineWriters(nb::module_& module) {
            "Moves the memtable into level 0.")
       .def("wait_for_compaction",
            [](const Database& self) { Run(self.source, [&] { return self.source.core->db()->WaitForCompaction(); }); })
+      .def("wait_for_update", &WaitForUpdate, nb::arg("after") = 0, nb::arg("timeout") = nb::none(),
+           "Sleeps until there is a write with a larger sequence number than `after`, also in another process that this one reads "
+           "beside; at most `timeout` seconds, or without limit. Returns a number up to which all writes are visible, for the next "
+           "call, or None if no write came. Begin with 0.")
       .def("catch_up", [](const Database& self) { Run(self.source, [&] { return self.source.core->db()->TryCatchUpWithPrimary(); }); },
            "Of a secondary: shows everything that the primary has acknowledged.")
       .def("statistics", [](const Database& self) {

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+import time
 from collections.abc import Mapping, MutableMapping
 
 import pytest
@@ -512,6 +513,42 @@ def test_read_only_and_secondary(path):
         assert reader[b"k"] == b"v"
         with pytest.raises(braiddb.NotSupportedError):
             reader[b"k"] = b""
+
+
+def test_wait_for_update(path):
+    with braiddb.open(path, create=True, options=SMALL) as db:
+        db[b"n"] = b"0"
+        with braiddb.open(path, read_only=True) as reader:
+            for follower in (db, reader):
+                seen = follower.wait_for_update()
+                assert seen >= 1
+                assert follower.wait_for_update(seen, timeout=0) is None
+                assert follower.wait_for_update(seen, timeout=0.15) is None
+
+            def write():
+                for i in range(1, 51):
+                    db[b"n"] = b"%d" % i
+                    time.sleep(0.001)
+
+            thread = threading.Thread(target=write)
+            thread.start()
+            seen = 0
+            while reader[b"n"] != b"50":
+                seen = reader.wait_for_update(seen, timeout=60)
+                assert seen is not None
+            thread.join()
+            with pytest.raises(braiddb.InvalidArgumentError):
+                reader.wait_for_update(0, timeout=-1)
+        # A signal ends it.
+        signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError()))
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        try:
+            with pytest.raises(TimeoutError):
+                db.wait_for_update(1 << 40)
+        finally:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    with pytest.raises(braiddb.Error):
+        db.wait_for_update()
 
 
 def test_backup_checkpoint_check_destroy(path):

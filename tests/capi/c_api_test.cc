@@ -735,6 +735,13 @@ TEST_F(CApiTest, FlushCompactWaitDestroy) {
   braiddb_flushoptions_destroy(flush);
   braiddb_wait_for_compaction(db_, error_.pointer());
   EXPECT_EQ("", error_.Take());
+  const uint64_t latest = braiddb_wait_for_update(db_, 0, UINT64_MAX, error_.pointer());
+  EXPECT_GT(latest, 0u);
+  EXPECT_EQ(0u, braiddb_wait_for_update(db_, latest, 1000, error_.pointer()));
+  EXPECT_EQ("", error_.Take()) << "time is up: no error";
+  Put("k", "v");
+  EXPECT_GT(braiddb_wait_for_update(db_, latest, UINT64_MAX, error_.pointer()), latest);
+  EXPECT_EQ("", error_.Take());
   braiddb_compact_range(db_, "a", 1, "z", 1);
   braiddb_flush_wal(db_, 1, error_.pointer());
   EXPECT_EQ("", error_.Take());

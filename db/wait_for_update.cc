@@ -1,0 +1,82 @@
+// DB::WaitForUpdate: sleeps until there is a newer write.
+//
+// SLEEP  On LiveBoard::next_sequence, which each write changes when it draws its number. So no write comes unnoticed between the
+//        last look at the number and the sleep.
+// WAKE   A thread that will sleep stores update_is_awaited_. A reader in another process sends kLiveAwait for that, and the
+//        service thread stores the word. The next write that ends clears the word and wakes all.
+// ORDER  A sleeper, or the service thread for it, stores update_is_awaited_, then loads next_sequence. A write draws its number,
+//        then loads update_is_awaited_. All four accesses are sequentially consistent. So the write sees the word and wakes, or
+//        the sleeper sees the number and does not sleep.
+// COST   A write without sleepers loads one word that nobody changes.
+#include <algorithm>
+#include <chrono>
+
+#include "db/db_impl.h"
+#include "db/no_memory.h"
+#include "util/futex.h"
+
+namespace braiddb {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A reader looks at such intervals whether it has expired.
+constexpr std::chrono::seconds kReadersSleep{1};
+// Longer waits end after this time, which is for ever.
+constexpr std::chrono::hours kLongestWait{24 * 365 * 100};
+
+}  // namespace
+
+Status DB::WaitForUpdate(uint64_t, std::chrono::microseconds, uint64_t*) {
+  return Status::NotSupported("nothing changes in this database while it is open so; a secondary changes in TryCatchUpWithPrimary");
+}
+
+void DBImpl::WakeAwaiting() {
+  if (update_is_awaited_.exchange(false, std::memory_order_seq_cst)) FutexWakeAll(*next_sequence_);
+}
+
+// For a reader that has seen `next` as the next number.
+void DBImpl::AwaitForReader(uint64_t next) {
+  update_is_awaited_.store(true, std::memory_order_seq_cst);
+  if (next_sequence_->load(std::memory_order_seq_cst) != next) WakeAwaiting();
+}
+
+// Sleeps while the next number is `next`, at most for `timeout`. May return early.
+Status DBImpl::SleepUntilDrawn(uint64_t next, std::chrono::nanoseconds timeout) {
+  if (live_reader_ == nullptr) {
+    update_is_awaited_.store(true, std::memory_order_seq_cst);
+  } else {
+    timeout = std::min<std::chrono::nanoseconds>(timeout, kReadersSleep);
+    if (Status status = CheckLive(); !status.ok()) return status;
+    if (Status status = live_reader_->Await(next); !status.ok()) return status;
+  }
+  if (next_sequence_->load(std::memory_order_seq_cst) == next) FutexWait(*next_sequence_, next, timeout);
+  return Status::OK();
+}
+
+Status DBImpl::WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeout, uint64_t* latest) try {
+  if (fork_mark_.is_in_child()) return InChild();
+  if (is_read_only() && live_reader_ == nullptr) return DB::WaitForUpdate(sequence, timeout, latest);
+  const auto end = Clock::now() + std::clamp<std::chrono::microseconds>(timeout, std::chrono::microseconds(0), kLongestWait);
+  for (;;) {
+    const uint64_t next = next_sequence_->load(std::memory_order_seq_cst);
+    if (next - 1 > sequence) {
+      // The number of a snapshot: every write up to it is visible.
+      const uint64_t number = RegisterSnapshot();
+      const SnapshotRegistration registration(&snapshots_, number);
+      if (number > sequence) {
+        *latest = number;
+        return Status::OK();
+      }
+    }
+    const auto now = Clock::now();
+    if (now >= end) return Status::TimedOut("no write came");
+    if (Status status = SleepUntilDrawn(next, end - now); !status.ok()) return status;
+  }
+} catch (const LiveFailure& failure) {
+  return failure.status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+}  // namespace braiddb
