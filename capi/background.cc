@@ -94,6 +94,10 @@ void braiddb_wait_for_compaction(braiddb_t* db, char** errptr) {
   SaveError(errptr, Guarded([&] { return db->db->WaitForCompaction(); }));
 }
 
+void braiddb_refresh(braiddb_t* db, char** errptr) {
+  SaveError(errptr, Guarded([&] { return db->db->Refresh(); }));
+}
+
 uint64_t braiddb_wait_for_update(braiddb_t* db, uint64_t sequence, uint64_t timeout_micros, char** errptr) {
   const auto most = static_cast<uint64_t>(std::chrono::microseconds::max().count());
   const std::chrono::microseconds timeout(static_cast<int64_t>(std::min(timeout_micros, most)));

@@ -291,6 +291,10 @@ void braiddb_options_set_verify_at_open(braiddb_options_t* options, unsigned cha
 }
 unsigned char braiddb_options_get_verify_at_open(braiddb_options_t* options) { return options->own.verify_at_open; }
 
+void braiddb_options_set_refresh_live_readers(braiddb_options_t* options, unsigned char value) {
+  options->own.refresh_live_readers = value != 0;
+}
+unsigned char braiddb_options_get_refresh_live_readers(braiddb_options_t* options) { return options->own.refresh_live_readers; }
 void braiddb_options_set_count_pm_writes(braiddb_options_t* options, unsigned char value) {
   options->own.count_pm_writes = value != 0;
 }

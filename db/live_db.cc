@@ -102,9 +102,21 @@ Status LiveDB::Get(const ReadOptions& options, Slice key, std::string* value) {
   return ReadValidly([&] { return core_->Get(options, key, value); });
 }
 
+Status LiveDB::CountPin(Status status, PinnableSlice* value) {
+  if (!status.ok() || value->owner_ != &core_->epochs_) return status;
+  users_.fetch_add(1, std::memory_order_relaxed);
+  value->owner_ = this;
+  value->release_ = [](void* owner, uint64_t pin) {
+    auto* const db = static_cast<LiveDB*>(owner);
+    db->core_->epochs_.Unpin(pin);
+    db->users_.fetch_sub(1, std::memory_order_release);
+  };
+  return status;
+}
+
 Status LiveDB::Get(const ReadOptions& options, Slice key, PinnableSlice* value) {
   if (options.verify_checksums) return NoChecksums();
-  return ReadValidly([&] { return core_->Get(options, key, value); });
+  return CountPin(ReadValidly([&] { return core_->Get(options, key, value); }), value);
 }
 
 Status LiveDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) {
@@ -118,7 +130,7 @@ Status LiveDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice
 
 Status LiveDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) {
   if (options.verify_checksums) return NoChecksums();
-  return ReadValidly([&] { return IfThere(family, core_->Get(options, family, key, value)); });
+  return CountPin(ReadValidly([&] { return IfThere(family, core_->Get(options, family, key, value)); }), value);
 }
 
 template <class Read>
@@ -168,6 +180,11 @@ class LiveIterator final : public Iterator {
     keep(&options_.iterate_upper_bound, &upper_);
     keep(&options_.prefix, &prefix_);
     options_.snapshot = nullptr;
+    db_->users_.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~LiveIterator() override {
+    base_.reset();
+    db_->users_.fetch_sub(1, std::memory_order_release);
   }
 
   bool Valid() const override { return status_.ok() && base_->Valid(); }
@@ -285,9 +302,23 @@ Status LiveDB::GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>
 // Null: the process that writes the database does not answer, or this reader has expired.
 const Snapshot* LiveDB::GetSnapshot() try {
   if (!core_->FollowOwner().ok()) return nullptr;
-  return core_->GetSnapshot();
+  const Snapshot* const snapshot = core_->GetSnapshot();
+  users_.fetch_add(snapshot != nullptr, std::memory_order_relaxed);
+  return snapshot;
 } catch (const LiveFailure&) {
   return nullptr;
+}
+
+void LiveDB::ReleaseSnapshot(const Snapshot* snapshot) {
+  if (snapshot == nullptr) return;
+  core_->ReleaseSnapshot(snapshot);
+  users_.fetch_sub(1, std::memory_order_release);
+}
+
+Status LiveDB::Follow() try { return core_->FollowOwner(); } catch (const LiveFailure& failure) {
+  return failure.status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
 Status LiveDB::GetLatestSequenceForKey(Slice key, uint64_t* sequence) {

@@ -6,6 +6,7 @@
 //            it is repeated. If this reader has expired, the result is Expired.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,7 +52,7 @@ class LiveDB final : public DB {
   Status GetLatestSequenceForKey(ColumnFamilyHandle* family, Slice key, uint64_t* sequence) override;
   Status SetOptions(ColumnFamilyHandle*, const ChangedOptions&) override { return ReadOnly(); }
   const Snapshot* GetSnapshot() override;
-  void ReleaseSnapshot(const Snapshot* snapshot) override { core_->ReleaseSnapshot(snapshot); }
+  void ReleaseSnapshot(const Snapshot* snapshot) override;
   Status Flush() override { return ReadOnly(); }
   Status CompactRange(const CompactRangeOptions&, const Slice*, const Slice*) override { return ReadOnly(); }
   Status WaitForCompaction() override { return ReadOnly(); }
@@ -66,6 +67,12 @@ class LiveDB final : public DB {
     return core_->WaitForUpdate(sequence, timeout, latest);
   }
   const Options& GetOptions() const override { return core_->GetOptions(); }
+
+  // The number of iterators, snapshots and pinned values that exist.
+  uint64_t users() const { return users_.load(std::memory_order_acquire); }
+  // Whether the process that was attached to has the database open, and this reader has not expired.
+  bool IsAttached() const { return core_->CheckLive().ok() && !core_->live_reader_->owner_is_gone(); }
+  Status Follow();
   const std::string& GetName() const override { return core_->GetName(); }
 
  private:
@@ -85,7 +92,11 @@ class LiveDB final : public DB {
   template <class Read>
   std::vector<Status> ReadManyValidly(size_t keys, const Read& read);
 
+  // Counts the pin of a slice that was read.
+  Status CountPin(Status status, PinnableSlice* value);
+
   const std::unique_ptr<DBImpl> core_;
+  std::atomic<uint64_t> users_{0};
 };
 
 }  // namespace braiddb

@@ -174,6 +174,7 @@ constexpr Field kOwnFields[] = {
     {"verify_at_open", &Options::verify_at_open},
     {"histograms", &Options::histograms},
     {"count_pm_writes", &Options::count_pm_writes},
+    {"refresh_live_readers", &Options::refresh_live_readers},
 };
 
 template <class AnyOptions, class Of, class Type>

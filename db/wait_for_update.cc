@@ -28,7 +28,7 @@ constexpr std::chrono::hours kLongestWait{24 * 365 * 100};
 }  // namespace
 
 Status DB::WaitForUpdate(uint64_t, std::chrono::microseconds, uint64_t*) {
-  return Status::NotSupported("nothing changes in this database while it is open so; a secondary changes in TryCatchUpWithPrimary");
+  return Status::NotSupported("nothing changes in this database while it is open so; a secondary changes when it catches up");
 }
 
 void DBImpl::WakeAwaiting() {

@@ -61,6 +61,7 @@ Options DrawOptions(const DatabasePlan& plan, const std::string& database, Rando
     options.lookup_cache_limit = std::make_shared<CacheLimit>(OneOf<uint64_t>(random, {0, 64 << 10, 1 << 20}));
   options.histograms = random->OneIn(4);
   options.count_pm_writes = random->OneIn(8);
+  options.refresh_live_readers = random->OneIn(2);
   options.initial_region_size = OneOf<uint64_t>(random, {0, 0, 16 << 20, 64 << 20});
   return options;
 }

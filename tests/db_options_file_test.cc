@@ -56,6 +56,7 @@ Options UnusualOptions() {
   options.verify_at_open = true;
   options.histograms = true;
   options.count_pm_writes = true;
+  options.refresh_live_readers = true;
   options.foreign_options = {{"max_open_files", "10"}, {"wal_dir", "a b:c\nd # e"}};
   options.foreign_family_options = {{"compression", "kNoCompression"}};
   return options;
@@ -86,7 +87,7 @@ TEST(OptionsTextTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(same, 1u) << text;  // options_file_version
   // A field that is added to Options belongs into the text and into this test.
   const auto lines = std::count(defaults.begin(), defaults.end(), '=');
-  EXPECT_EQ(lines, 1 + 3 + 2 + 37) << defaults;
+  EXPECT_EQ(lines, 1 + 3 + 2 + 38) << defaults;
 }
 
 TEST(OptionsTextTest, WhatIsNotBuiltInIsNamed) {

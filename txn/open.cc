@@ -8,6 +8,7 @@
 #include "db/db_impl.h"
 #include "db/no_memory.h"
 #include "db/timestamped_entry.h"
+#include "txn/refreshing_db.h"
 #include "txn/timestamped_db.h"
 
 namespace braiddb {
@@ -99,6 +100,7 @@ Status DB::OpenForReadOnly(const Options& options, const std::string& path, cons
   for (const auto deadline = std::chrono::steady_clock::now() + kPatience;;) {
     const Status live = OpenAny(options, path, families, kTakesPrepared, handles, db, DBImpl::Access::kLive);
     const bool is_passing = live.IsNotFound() || live.IsAborted();
+    if (live.ok()) return RefreshingDB::Wrap(options, path, families, handles, db);
     if (!is_passing && !live.IsBusy() && !live.IsIOError()) return live;
     const Status status = OpenAny(options, path, families, kTakesPrepared, handles, db, access);
     if (!status.IsBusy()) return status;

@@ -37,6 +37,7 @@ class SecondaryDB final : public StackedDB<DB> {
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
+  Status Refresh() override { return TryCatchUpWithPrimary(); }
   uint64_t GetLatestSequenceNumber() const override { return last_sequence_.load(std::memory_order_acquire); }
   DB* GetRootDB() override { return this; }
   DB* database() const { return base(); }

@@ -121,6 +121,7 @@ class StackedDB : public Interface {
   Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) override { return base_->GetLatestSequenceForKey(key, sequence); }
   const Options& GetOptions() const override { return base_->GetOptions(); }
   const std::string& GetName() const override { return base_->GetName(); }
+  Status Refresh() override { return base_->Refresh(); }
   DB* GetRootDB() override { return base_->GetRootDB(); }
 
  protected:

@@ -1589,6 +1589,9 @@ BRAIDDB_C_API unsigned char braiddb_options_get_verify_at_open(braiddb_options_t
 /* Property "braiddb.stats" shows the counts in lines that begin with "braiddb.pm.". */
 BRAIDDB_C_API void braiddb_options_set_count_pm_writes(braiddb_options_t* options, unsigned char value);
 BRAIDDB_C_API unsigned char braiddb_options_get_count_pm_writes(braiddb_options_t* options);
+/* Live readers attach to the next process that writes by themselves; see braiddb_refresh. */
+BRAIDDB_C_API void braiddb_options_set_refresh_live_readers(braiddb_options_t* options, unsigned char value);
+BRAIDDB_C_API unsigned char braiddb_options_get_refresh_live_readers(braiddb_options_t* options);
 /* Calls `log` for each line of the info log, from any thread, until the close. `log` may use the database but must not close it:
    see Options::info_log in braiddb/options.h. NULL: the lines go to the file LOG. */
 BRAIDDB_C_API void braiddb_options_set_info_log_callback(braiddb_options_t* options, void* state,
@@ -1623,9 +1626,11 @@ BRAIDDB_C_API void braiddb_writebatch_iterate_cf(braiddb_writebatch_t* batch, vo
                                                                  size_t key_length));
 /* Returns when no flush and no merge is pending or running. */
 BRAIDDB_C_API void braiddb_wait_for_compaction(braiddb_t* db, char** errptr);
-/* Sleeps until there is a write with a larger sequence number than `sequence`, for at most `timeout_micros`. Returns a number up to
-   which all writes are visible from now on, for the next call; 0 without an error if no write came (DB::WaitForUpdate). */
+/* Sleeps until there is a write with a larger sequence number than `sequence`, for at most `timeout_micros`. Returns a number up
+   to which all writes are visible from now on, for the next call; 0 without an error if no write came (DB::WaitForUpdate). */
 BRAIDDB_C_API uint64_t braiddb_wait_for_update(braiddb_t* db, uint64_t sequence, uint64_t timeout_micros, char** errptr);
+/* Shows the newest state: attaches a live reader to the process that writes now (DB::Refresh). */
+BRAIDDB_C_API void braiddb_refresh(braiddb_t* db, char** errptr);
 /* Verifies a database that is not open (braiddb/check.h). Damage is "Corruption: ". */
 BRAIDDB_C_API void braiddb_check_db(const braiddb_options_t* options, const char* path, char** errptr);
 BRAIDDB_C_API int braiddb_major_version(void);

@@ -19,8 +19,9 @@
 #include "braiddb/write_batch.h"
 
 namespace braiddb {
-class DBImpl;  // is not exported, so its first declaration is here
-}
+class DBImpl;  // not exported, so their first declarations are here
+class LiveDB;
+}  // namespace braiddb
 #pragma GCC visibility push(default)
 namespace braiddb {
 struct Metrics;  // braiddb/metrics.h
@@ -63,6 +64,7 @@ class PinnableSlice {
 
  private:
   friend class DBImpl;
+  friend class LiveDB;
   using Release = void (*)(void* owner, uint64_t pin);
   Slice value_;
   Release release_ = nullptr;
@@ -103,7 +105,8 @@ class DB {
   // reader. Each of its calls sees all writes that were acknowledged before the call, through the writer's own memory. No copy is
   // made, and the writer never waits for a reader. A live reader holds no lock. When a process opens the database for writing
   // again, or when the reader's process was stopped for more than 10 s, the reader's calls return Expired. Pinned values and
-  // iterators end then, too; the caller opens the database again. GetSnapshot may return null then. If no process writes:
+  // iterators end then, too, and GetSnapshot may return null. Refresh() attaches to the process that writes then. If no process
+  // writes:
   //   files         no byte, no modification time and no directory entry changes; read permission and a read-only file system do
   //   DRAM          in proportion to the log since the last checkpoint: replay happens in the memory of this process
   //   concurrency   any number of processes and handles at once; until all have closed it, an open for writing is Busy
@@ -307,10 +310,10 @@ class DB {
   // all.
   //   NotFound  `sequence` is larger than GetLatestSequenceNumber(), or an update behind it may have been reclaimed
   virtual Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) = 0;
-  // Sleeps until there is a write with a larger number than `sequence`, for at most `timeout`. OK: all writes up to *latest, which
-  // is larger than `sequence`, are visible to calls from now on. So a follower that passes *latest to its next call misses no
-  // write. It begins with 0, also after an open. Now and then OK comes without an update that the caller can see: rotations and
-  // internal writes draw numbers, too. A write wakes all sleepers, in this process and in live readers.
+  // Sleeps until there is a write with a larger number than `sequence`, for at most `timeout`. OK: all writes up to *latest,
+  // which is larger than `sequence`, are visible to calls from now on. So a follower that passes *latest to its next call misses
+  // no write. It begins with 0, also after an open and a refresh. Now and then OK comes without an update that the caller can
+  // see: rotations and internal writes draw numbers, too. A write wakes all sleepers, in this process and in live readers.
   //   TimedOut      *latest is unchanged; a timeout of 0 only looks
   //   Aborted       a live reader's writer has ended
   //   NotSupported  a secondary, or a database that no process has open for writing
@@ -329,6 +332,14 @@ class DB {
   //   Busy          the primary takes and releases log space faster than it can be read; nothing has changed
   //   NotSupported  this database is not a secondary
   virtual Status TryCatchUpWithPrimary() { return Status::NotSupported("Supported only by secondary instance"); }
+
+  // Shows the newest state. A live reader whose writer has ended, or that has expired, attaches to the process that has the
+  // database open for writing now; iterators, snapshots and pinned values of before end with Expired, and keep memory until they
+  // are destroyed. A live reader with Options::refresh_live_readers does this by itself when a read would return Expired. A
+  // secondary catches up. Other databases show the newest state anyway.
+  //   NotFound, Aborted  of a live reader: no process has the database open for writing. The reader keeps what it has
+  //   other errors       as OpenForReadOnly; the reader keeps what it has
+  virtual Status Refresh() { return Status::OK(); }
 
   // The database below wrappers such as TransactionDB and DBWithTTL; its values are as stored. Checkpoints and backups copy this
   // database. Lives as long as this object.

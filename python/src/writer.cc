@@ -524,6 +524,8 @@ void DefineWriters(nb::module_& module) {
            "Sleeps until there is a write with a larger sequence number than `after`, also in another process that this one reads "
            "beside; at most `timeout` seconds, or without limit. Returns a number up to which all writes are visible, for the next "
            "call, or None if no write came. Begin with 0.")
+      .def("refresh", [](const Database& self) { Run(self.source, [&] { return self.source.core->db()->Refresh(); }); },
+           "Shows the newest state: a reader beside another process attaches to the process that writes now.")
       .def("catch_up", [](const Database& self) { Run(self.source, [&] { return self.source.core->db()->TryCatchUpWithPrimary(); }); },
            "Of a secondary: shows everything that the primary has acknowledged.")
       .def("statistics", [](const Database& self) {

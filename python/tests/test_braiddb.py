@@ -551,6 +551,27 @@ def test_wait_for_update(path):
         db.wait_for_update()
 
 
+def test_refresh(path):
+    with braiddb.open(path, create=True, options=SMALL) as db:
+        db[b"k"] = b"1"
+        db.refresh()
+        reader = braiddb.open(path, read_only=True)
+        following = braiddb.open(path, read_only=True, options=braiddb.Options(refresh_live_readers=True))
+        assert reader[b"k"] == following[b"k"] == b"1"
+    assert reader[b"k"] == b"1"
+    with pytest.raises(braiddb.Error):
+        reader.refresh()
+    with braiddb.open(path) as db:
+        db[b"k"] = b"2"
+        with pytest.raises(braiddb.ExpiredError):
+            reader[b"k"]
+        assert following[b"k"] == b"2"
+        reader.refresh()
+        assert reader[b"k"] == b"2" and list(reader) == [b"k"]
+        reader.close()
+        following.close()
+
+
 def test_backup_checkpoint_check_destroy(path):
     with braiddb.open(path, create=True, options=SMALL) as db:
         db[b"k"] = b"v"

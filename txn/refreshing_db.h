@@ -1,0 +1,125 @@
+// RefreshingDB: a live reader (db/live_db.h) that can attach to the next process which opens the database for writing.
+//
+// GENERATION  One attachment: a LiveDB and its handles of the column families. Users have handles of this object, which stand for
+//             a family in each generation, by the family's number.
+// A CALL      uses the generation that was the newest when it began, and announces it in a slot of its thread. A call inside of
+//             another one, from a merge operator for example, uses the generation of the outer call.
+// END         A refresh replaces the generation. The old one is destroyed by a refresh or the close, when no call, iterator,
+//             snapshot or pinned value uses it.
+// ORDER       A call stores the generation in its slot, then checks that it is still the newest one. A refresh replaces the
+//             newest generation, then looks at the slots. Asymmetric fences between the two steps of each. So a call finds that
+//             its generation was replaced, or the refresh sees that it is in use.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "db/family.h"
+#include "db/live_db.h"
+#include "util/per_thread.h"
+
+namespace braiddb {
+
+class RefreshingDB final : public DB {
+ public:
+  // Replaces a LiveDB and its handles, which may be null, by a RefreshingDB that has them, and its handles. `families`: what the
+  // open was given. On error *db is null.
+  static Status Wrap(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
+                     std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db);
+
+  ~RefreshingDB() override;
+
+  Status Close() override;
+  Status Refresh() override;
+  Status Put(const WriteOptions&, Slice, Slice) override { return ReadOnly(); }
+  Status Delete(const WriteOptions&, Slice) override { return ReadOnly(); }
+  Status Merge(const WriteOptions&, Slice, Slice) override { return ReadOnly(); }
+  Status DeleteRange(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override { return ReadOnly(); }
+  Status Write(const WriteOptions&, const WriteBatch&) override { return ReadOnly(); }
+  Status Get(const ReadOptions& options, Slice key, std::string* value) override;
+  Status Get(const ReadOptions& options, Slice key, PinnableSlice* value) override;
+  Status GetTo(const ReadOptions& options, Slice key, ValueReceiver* value) override;
+  Status GetTo(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, ValueReceiver* value) override;
+  std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
+                               std::vector<std::string>* values) override;
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
+  Status CreateColumnFamily(const ColumnFamilyOptions&, const std::string&, std::unique_ptr<ColumnFamilyHandle>*) override {
+    return ReadOnly();
+  }
+  Status DropColumnFamily(ColumnFamilyHandle*) override { return ReadOnly(); }
+  Status GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) override;
+  ColumnFamilyHandle* DefaultColumnFamily() const override { return default_handle_.get(); }
+  Status Put(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override { return ReadOnly(); }
+  Status Delete(const WriteOptions&, ColumnFamilyHandle*, Slice) override { return ReadOnly(); }
+  Status Merge(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override { return ReadOnly(); }
+  Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) override;
+  Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) override;
+  std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
+                               const std::vector<Slice>& keys, std::vector<std::string>* values) override;
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) override;
+  Status CompactRange(const CompactRangeOptions&, ColumnFamilyHandle*, const Slice*, const Slice*) override { return ReadOnly(); }
+  bool GetProperty(ColumnFamilyHandle* family, std::string_view property, std::string* value) override;
+  bool GetIntProperty(ColumnFamilyHandle* family, std::string_view property, uint64_t* value) override;
+  Status GetLatestSequenceForKey(ColumnFamilyHandle* family, Slice key, uint64_t* sequence) override;
+  Status SetOptions(ColumnFamilyHandle*, const ChangedOptions&) override { return ReadOnly(); }
+  const Snapshot* GetSnapshot() override;
+  void ReleaseSnapshot(const Snapshot* snapshot) override;
+  Status Flush() override { return ReadOnly(); }
+  Status CompactRange(const CompactRangeOptions&, const Slice*, const Slice*) override { return ReadOnly(); }
+  Status WaitForCompaction() override { return ReadOnly(); }
+  bool GetProperty(std::string_view property, std::string* value) override;
+  bool GetIntProperty(std::string_view property, uint64_t* value) override;
+  Statistics GetStatistics() const override { return Statistics(); }
+  uint64_t GetLatestSequenceNumber() const override;
+  Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) override;
+  Status WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeout, uint64_t* latest) override;
+  Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) override;
+  const Options& GetOptions() const override { return shown_options_; }
+  const std::string& GetName() const override { return path_; }
+
+ private:
+  struct Generation;
+  struct Slot {
+    std::atomic<Generation*> generation{nullptr};
+    uint32_t depth = 0;  // of calls inside each other; used by the slot's thread
+  };
+  class Call;
+  struct HeldSnapshot;
+
+  RefreshingDB(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families);
+  static Status ReadOnly() { return Status::NotSupported("Not supported operation in read only mode."); }  // RocksDB's text
+  // A generation that has the database, with a handle for each family that it can read. REQUIRES: refresh_mutex_, or the open.
+  std::unique_ptr<Generation> MakeGeneration(std::unique_ptr<DB> db);
+  // Adds the families that the generation can read now. REQUIRES: refresh_mutex_.
+  void FindFamilies(Generation* generation);
+  // `listeners`: those that are told of the handle's end.
+  std::unique_ptr<ColumnFamilyHandle> MakeHandle(const ColumnFamilyHandle& of,
+                                                 const std::vector<std::shared_ptr<EventListener>>& listeners) const;
+  // Destroys generations that nobody uses. REQUIRES: refresh_mutex_.
+  void FreeReplaced();
+  Status Attach(std::unique_ptr<DB>* db);
+  // The generation's handle of the user's family. Null: an error in *status.
+  ColumnFamilyHandle* Find(const Generation& generation, ColumnFamilyHandle* family, Status* status) const;
+  // Calls `read(generation)` until its status is final.
+  template <class Read>
+  Status ReadFrom(const ReadOptions& options, const Read& read);
+  // The same for a family: `read(database, handle)`.
+  template <class Read>
+  Status ReadFamily(const ReadOptions& options, ColumnFamilyHandle* family, const Read& read);
+
+  const Options options_;
+  const std::string path_;
+  Options shown_options_;
+  std::unique_ptr<ColumnFamilyHandle> default_handle_;
+  mutable std::mutex refresh_mutex_;
+  std::vector<ColumnFamilyDescriptor> families_;  // that handles exist of; refresh_mutex_
+  mutable PerThread<Slot> slots_;
+  std::atomic<Generation*> newest_{nullptr};
+  std::vector<std::unique_ptr<Generation>> generations_;  // the newest is the last; refresh_mutex_
+};
+
+}  // namespace braiddb
