@@ -5,7 +5,6 @@
 
 #include "db/error_iterator.h"
 #include "db/no_memory.h"
-#include "util/asymmetric_fence.h"
 #include "util/sync_point.h"
 
 namespace braiddb {
@@ -43,9 +42,13 @@ class RefreshingDB::Call {
       Generation* newest = db->newest_.load(std::memory_order_acquire);
       for (Generation* announced = nullptr; announced != newest;) {
         announced = newest;
-        slot_->generation.store(announced, std::memory_order_relaxed);
-        Fence();
-        newest = db->newest_.load(std::memory_order_acquire);
+        if (db->asymmetric_fences_) {
+          slot_->generation.store(announced, std::memory_order_relaxed);
+          AsymmetricFenceLight();
+        } else {
+          slot_->generation.store(announced, std::memory_order_seq_cst);
+        }
+        newest = db->newest_.load(std::memory_order_seq_cst);
       }
     }
     generation_ = slot_->generation.load(std::memory_order_relaxed);
@@ -63,15 +66,6 @@ class RefreshingDB::Call {
   LiveDB* db() const { return generation_->db; }
 
  private:
-  static void Fence() {
-    static const bool is_asymmetric = HasAsymmetricFences();
-    if (is_asymmetric) {
-      AsymmetricFenceLight();
-    } else {
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-    }
-  }
-
   Slot* const slot_;
   Generation* generation_ = nullptr;
 };
@@ -135,17 +129,13 @@ void RefreshingDB::FindFamilies(Generation* generation) {
 
 void RefreshingDB::FreeReplaced() {
   if (generations_.size() < 2) return;
-  if (HasAsymmetricFences()) {
-    AsymmetricFenceHeavy();
-  } else {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  }
+  if (asymmetric_fences_) AsymmetricFenceHeavy();
   const Generation* const newest = newest_.load(std::memory_order_relaxed);
   std::erase_if(generations_, [&](const std::unique_ptr<Generation>& each) {
     if (each.get() == newest) return false;
     bool is_used = false;
     // The slots first: a call may leave an iterator behind.
-    slots_.ForEach([&](const Slot& slot) { is_used |= slot.generation.load(std::memory_order_acquire) == each.get(); });
+    slots_.ForEach([&](const Slot& slot) { is_used |= slot.generation.load(std::memory_order_seq_cst) == each.get(); });
     return !is_used && each->calls.load(std::memory_order_acquire) == 0 && each->db->users() == 0;
   });
 }

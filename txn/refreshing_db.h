@@ -7,8 +7,9 @@
 // END         A refresh replaces the generation. The old one is destroyed by a refresh or the close, when no call, iterator,
 //             snapshot or pinned value uses it.
 // ORDER       A call stores the generation in its slot, then checks that it is still the newest one. A refresh replaces the
-//             newest generation, then looks at the slots. Asymmetric fences between the two steps of each. So a call finds that
-//             its generation was replaced, or the refresh sees that it is in use.
+//             newest generation, then looks at the slots. Between the two steps of each are asymmetric fences, or all four
+//             accesses are sequentially consistent. So a call finds that its generation was replaced, or the refresh sees that
+//             it is in use.
 #pragma once
 
 #include <atomic>
@@ -20,6 +21,7 @@
 
 #include "db/family.h"
 #include "db/live_db.h"
+#include "util/asymmetric_fence.h"
 #include "util/per_thread.h"
 
 namespace braiddb {
@@ -113,6 +115,7 @@ class RefreshingDB final : public DB {
 
   const Options options_;
   const std::string path_;
+  const bool asymmetric_fences_ = HasAsymmetricFences();
   Options shown_options_;
   std::unique_ptr<ColumnFamilyHandle> default_handle_;
   mutable std::mutex refresh_mutex_;
