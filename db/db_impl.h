@@ -479,6 +479,8 @@ class DBImpl final : public DB {
   bool RelocateForRoom();
   bool FlushForRoom();
   bool SweepForRoom();
+  bool WaitForReaders();
+  void NoteDry(uint64_t state);
   // Makes room while writers wait for it. REQUIRES: compaction_mutex_
   void ServeRoom();
 
@@ -781,6 +783,7 @@ class DBImpl final : public DB {
   bool AccountOneSegment();
   void ReclaimSegments();
   void Release(Segment* segment);
+  void ReleaseLater(Segment* segment);
   // Whether flush.cc releases this segment of the log as a whole, so that its entries get no marks.
   bool IsFlushedByCopies(const Segment& segment) const {
     return !options_.index_unified_logging && !segment.holds_copies.load(std::memory_order_relaxed);
@@ -1163,7 +1166,9 @@ class DBImpl final : public DB {
   std::atomic<uint64_t> dry_rounds_{0};          // rounds of MakeRoom that found nothing to do
   std::atomic<uint64_t> dry_state_{0};           // RoomState at the last such round
   std::atomic<int64_t> dry_ms_{0};               // the time of the last such round
-  uint64_t swept_for_room_ = 0;                  // flushed_memtable_id_ of the last sweep, plus 1; compaction_mutex_
+  // Of the last sweep: flushed_memtable_id_ and the oldest snapshot; compaction_mutex_.
+  std::pair<uint64_t, uint64_t> swept_for_room_{UINT64_MAX, 0};
+  std::atomic<int32_t> held_segments_{0};  // retired, and not released yet, since readers may use them
 
   struct BackgroundCounters {
     std::atomic<uint64_t> rotations{0}, flushes{0}, flushed_entries{0}, checkpoints{0}, compactions{0}, merged{0}, dropped{0},

@@ -325,7 +325,7 @@ void DBImpl::ReleaseFlushedLog(uint64_t boundary) {
     }
     segment->entries.store(0, std::memory_order_relaxed);
     RaiseLogFloor(segment->sealed_last_sequence());
-    epochs_.RetirePinned([this, segment] { Release(segment); });
+    ReleaseLater(segment);
   });
 }
 

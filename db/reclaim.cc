@@ -71,11 +71,20 @@ void DBImpl::ReclaimSegments() {
       moved_->waiting.fetch_add(1, std::memory_order_relaxed);
       epochs_.RetirePinned([moved = moved_] { moved->waiting.fetch_sub(1, std::memory_order_release); });
     } else {
-      epochs_.RetirePinned([this, segment] { Release(segment); });
+      ReleaseLater(segment);
     }
   });
   epochs_.Reclaim();
   ReleaseMoved();
+}
+
+// Releases the segment when no reader uses it any more.
+void DBImpl::ReleaseLater(Segment* segment) {
+  epochs_.RetirePinned([this, segment] {
+    held_segments_.fetch_sub(1, std::memory_order_relaxed);
+    Release(segment);
+  });
+  held_segments_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void DBImpl::Release(Segment* segment) {

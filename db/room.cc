@@ -3,14 +3,16 @@
 // STEPS   of the compaction thread, while writers wait; each is repeated until a segment is released: 1 merge the tables of L0  2
 //         count the entries of earlier sessions  3 remove entries that deleted ranges hide  4 seal the segments of threads that
 //         have ended, and relocate live entries of sparse segments, in portions that fit into the reserved space (SpaceUse)  5
-//         flush the memtables, and start again at 1  6 sweep the last levels, once for each flush.
+//         flush the memtables, and start again at 1  6 sweep the last levels, once for each flush and for each oldest snapshot
+//         7 wait for readers that hold space.
 //         Meanwhile a writer takes the open segment of an idle thread, if that segment has room (open_segments.cc).
 // WHY EVERY WAIT ENDS  A round that finds nothing to do ends the waits that began before it: the data does not fit. Besides,
-//         Options::no_space_timeout_ms bounds each wait. For one second after such a round, later writers are refused at once,
-//         unless a write has succeeded or a segment was released meanwhile.
+//         Options::no_space_timeout_ms bounds each wait. For one second after such a round, or after a wait for readers only,
+//         later writers are refused at once, unless a write has succeeded or a segment was released meanwhile.
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "db/db_impl.h"
 #include "db/no_memory.h"
@@ -43,6 +45,7 @@ Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, Lo
   };
   if (options_.no_space_timeout_ms == 0 || was_dry) return reserve(Idleness::kAny);
   const uint64_t dry = dry_rounds_.load(std::memory_order_acquire);
+  const uint64_t released_before = segments_->recycled_count();
   // A count that an exception leaves behind would keep the compaction thread busy for ever.
   struct Waiting {
     std::atomic<uint32_t>& count;
@@ -66,8 +69,15 @@ Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, Lo
       status = now == released ? ReserveInIdle(thread, bytes, Idleness::kIdle, slot) : reserve(Idleness::kIdle);
     }
     released = now;
+    if (status.IsNoSpace() && is_over && now == released_before) NoteDry(RoomState());
     if (!status.IsNoSpace() || is_over) return status;
   }
+}
+
+// From now on, for a while, writes in this state are refused at once.
+void DBImpl::NoteDry(uint64_t state) {
+  dry_ms_.store(NowMs(), std::memory_order_relaxed);
+  dry_state_.store(state, std::memory_order_release);
 }
 
 void DBImpl::ServeRoom() {
@@ -80,8 +90,7 @@ void DBImpl::ServeRoom() {
          !stopping_.load(std::memory_order_acquire)) {
     const uint64_t state = RoomState();
     if (MakeRoom()) continue;
-    dry_state_.store(state, std::memory_order_relaxed);
-    dry_ms_.store(NowMs(), std::memory_order_relaxed);
+    NoteDry(state);
     dry_rounds_.fetch_add(1, std::memory_order_release);
     return;
   }
@@ -112,7 +121,7 @@ bool DBImpl::MakeRoom() try {
   if (stepped || RelocateForRoom()) return true;
   // A merge of copies that was interrupted is resumed before any other change of the last level.
   if (MergeIsUnfinished()) return false;
-  return FlushForRoom() || SweepForRoom() || segments_->recycled_count() != released;
+  return FlushForRoom() || SweepForRoom() || segments_->recycled_count() != released || WaitForReaders();
 } catch (const std::bad_alloc&) {
   Settle(Work::kInstall, NoMemory());
   return false;
@@ -140,11 +149,19 @@ bool DBImpl::FlushForRoom() {
   return active != nullptr && RotateMemtable(active).ok();
 }
 
+// False: no reader holds space. Iterators are snapshots, too.
+bool DBImpl::WaitForReaders() {
+  const bool is_held = held_segments_.load(std::memory_order_relaxed) > 0 || moved_waits_.load(std::memory_order_relaxed) ||
+                       OldestSnapshot() != UINT64_MAX;
+  if (is_held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return is_held;
+}
+
 // Removes versions that were kept only for snapshots which have been released.
 bool DBImpl::SweepForRoom() {
-  const uint64_t flushed = flushed_memtable_id_.load(std::memory_order_acquire);
-  if (swept_for_room_ == flushed + 1) return false;
-  swept_for_room_ = flushed + 1;
+  const std::pair state(flushed_memtable_id_.load(std::memory_order_acquire), OldestSnapshot());
+  if (swept_for_room_ == state) return false;
+  swept_for_room_ = state;
   for (uint32_t id = 0; id < kMaxFamilies; ++id) {
     Family* const family = FindFamily(id);
     if (family == nullptr || family->is_gone.load(std::memory_order_acquire) || family->l1_entries.load() == 0) continue;

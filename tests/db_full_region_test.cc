@@ -120,6 +120,67 @@ TEST_P(DbFullRegionTest, WhatDoesNotFitIsRefusedSoon) {
 }
 
 // A call that the system refuses while a region grows fails one write. Nothing was written, so nothing is lost or closed.
+// What an iterator, a snapshot or a pinned value holds comes back when it ends; a write waits for that.
+TEST_P(DbFullRegionTest, WritesWaitForReaders) {
+  if (!LogHoldsLastLevel()) GTEST_SKIP() << "merges that copy need space of their own, and a full region has none";
+  const int keys = 18000 * static_cast<int>(GetParam());
+  std::atomic<int> puts{0};
+  const auto overwrite = [&](int round) {
+    for (int i = 0; i < keys; ++i, ++puts) {
+      if (Status status = db_->Put({}, NumberedKey(i), PatternedValue(round, 1000)); !status.ok()) return status;
+    }
+    return Status::OK();
+  };
+  ASSERT_OK(overwrite(0));
+  for (const bool is_snapshot : {false, true}) {
+    std::unique_ptr<Iterator> iterator;
+    const Snapshot* snapshot = nullptr;
+    if (is_snapshot) {
+      snapshot = db_->GetSnapshot();
+    } else {
+      iterator = db_->NewIterator({});
+      iterator->SeekToFirst();
+    }
+    std::atomic<bool> is_over{false};
+    std::thread writes([&] {
+      for (int round = 1; round <= 5; ++round) EXPECT_OK(overwrite(round));
+      is_over.store(true);
+    });
+    // Until it waits.
+    for (int before = -1; before != puts.load() && !is_over.load();) {
+      before = puts.load();
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+    EXPECT_FALSE(is_over.load()) << "the reader holds less than the region has";
+    iterator.reset();
+    if (snapshot != nullptr) db_->ReleaseSnapshot(snapshot);
+    writes.join();
+  }
+}
+
+// A reader that does not end is waited for once, and then not for a while.
+TEST_P(DbFullRegionTest, AWaitForReadersEnds) {
+  constexpr auto kTimeout = std::chrono::milliseconds(300);
+  options_.no_space_timeout_ms = kTimeout.count();
+  Reopen();
+  auto iterator = db_->NewIterator({});
+  iterator->SeekToFirst();
+  Status status;
+  Clock::time_point begin;
+  for (int i = 0; status.ok(); ++i) {
+    begin = Clock::now();
+    status = db_->Put({}, NumberedKey(i % 1000), PatternedValue(i, 1000));
+  }
+  EXPECT_TRUE(status.IsNoSpace()) << status.ToString();
+  EXPECT_GE(Clock::now() - begin, kTimeout * 9 / 10);
+  begin = Clock::now();
+  EXPECT_CODE(db_->Put({}, "more", PatternedValue(1, 1000)), kNoSpace);
+  EXPECT_LT(Clock::now() - begin, kTimeout * 9 / 10);
+  iterator.reset();
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  EXPECT_OK(db_->Put({}, "more", PatternedValue(1, 1000)));
+}
+
 TEST_P(DbFullRegionTest, APassingErrorFailsOneWriteOnly) {
   for (const int error : {EMFILE, ENFILE, ENOMEM, EINTR}) {
     FailingCalls::Arm(0, error, error == EINTR ? 3 : FailingCalls::kForEver, "posix_fallocate");

@@ -259,8 +259,9 @@ struct Options {
   bool bound_space = false;
   // How long a write may wait for room in a full region while merges and relocations make some; milliseconds. Default: 5,000.
   // Range: any; 0 is no wait. Larger: fewer NoSpace errors. Smaller: a full database refuses writes sooner.
-  // The wait ends early when no merge or relocation can free space: the data does not fit, and the write is refused with NoSpace.
-  // For one second after that, writes are refused without a wait, until an update succeeds or a segment is released. A region
+  // The wait ends early when no merge or relocation can free space and no iterator, snapshot or pinned value may hold some: the
+  // data does not fit, and the write is refused with NoSpace. For one second after that, and after a wait for readers that was in
+  // vain, writes are refused without a wait, until an update succeeds or a segment is released. A region
   // that cannot grow keeps two to three segments for deletions and for making room. A transaction keeps its locks while it waits.
   uint32_t no_space_timeout_ms = 5000;
   // Threads that replay the log at open. Default: 0. Range: any; 0 is all CPUs, and at most four for each CPU are used. Larger:
