@@ -3,8 +3,8 @@
 // STEPS   of the compaction thread, while writers wait; each is repeated until a segment is released: 1 merge the tables of L0  2
 //         count the entries of earlier sessions  3 remove entries that deleted ranges hide  4 seal the segments of threads that
 //         have ended, and relocate live entries of sparse segments, in portions that fit into the reserved space (SpaceUse)  5
-//         flush the memtables, and start again at 1  6 sweep the last levels, once for each flush and for each oldest snapshot
-//         7 wait for readers that hold space.
+//         flush the memtables, and start again at 1  6 sweep the last levels, once for each flush and oldest
+//         snapshot. If a reader may hold space, the thread waits for it.
 //         Meanwhile a writer takes the open segment of an idle thread, if that segment has room (open_segments.cc).
 // WHY EVERY WAIT ENDS  A round that finds nothing to do ends the waits that began before it: the data does not fit. Besides,
 //         Options::no_space_timeout_ms bounds each wait. For one second after such a round, or after a wait for readers only,
