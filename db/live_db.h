@@ -71,7 +71,7 @@ class LiveDB final : public DB {
   // The number of iterators, snapshots and pinned values that exist.
   uint64_t users() const { return users_.load(std::memory_order_acquire); }
   // Whether the process that was attached to has the database open, and this reader has not expired.
-  bool IsAttached() const { return core_->CheckLive().ok() && !core_->live_reader_->owner_is_gone(); }
+  bool IsAttached() const { return core_->CheckLive().ok() && !core_->live_reader_->IsDisconnected(); }
   Status Follow();
   const std::string& GetName() const override { return core_->GetName(); }
 

@@ -91,6 +91,8 @@ class LiveReader {
   // A child of fork(2) shares the slot with its parent, and must not store to it.
   bool is_in_child() const { return fork_generation.load(std::memory_order_relaxed) != generation_; }
   bool has_expired() const { return slot_->expired.load(std::memory_order_acquire) != 0; }
+  // Asks the system. owner_is_gone() knows it some moments later.
+  bool IsDisconnected() const { return owner_is_gone() || client_->IsClosed(); }
   bool owner_is_gone() const { return owner_is_gone_.load(std::memory_order_acquire); }
 
  private:

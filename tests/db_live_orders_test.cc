@@ -137,13 +137,23 @@ TEST_P(LiveOrdersTest, CopiesReadNoEntryThatIsGone) {
   const auto key_of = [](uint64_t number) { return "the same" + std::to_string(100000 + number); };
   options_.comparator = &order;
   options_.memtable_size = 16 << 20;  // none waits, for which the copying would end
-  std::atomic<bool> is_chosen{false}, goes_on{false}, is_copied{false};
-  SyncPoints::Instance().SetCallback("DBImpl::ShareOrders:Copied", [&](void*) { is_copied.store(true); });
-  SyncPoints::Instance().SetCallback("DBImpl::ShareOrders:Chosen", [&](void*) {
-    if (is_chosen.exchange(true)) return;
-    EXPECT_TRUE(WaitUntil([&] { return goes_on.load(); }));
+  std::atomic<bool> is_open{false}, is_chosen{false}, goes_on{false}, is_copied{false};
+  std::unique_ptr<DB> writer;
+  SyncPoints::Instance().SetCallback("DBImpl::ShareOrders:Copied", [&](void*) {
+    if (goes_on.load()) is_copied.store(true);
   });
-  auto writer = OpenOrFail(options_, path_);
+  SyncPoints::Instance().SetCallback("DBImpl::ShareOrders:Chosen", [&](void*) {
+    if (goes_on.load()) return;
+    EXPECT_TRUE(WaitUntil([&] {
+      is_chosen.store(is_open.load());
+      // The open of the reader waits for the flush of a memtable, and this is the flush thread.
+      uint64_t waiting = 0;
+      const bool is_awaited =
+          !is_open.load() && writer->GetIntProperty("braiddb.num-immutable-mem-table", &waiting) && waiting != 0;
+      return goes_on.load() || is_awaited;
+    }));
+  });
+  writer = OpenOrFail(options_, path_);
   ASSERT_NE(writer, nullptr);
   for (int table = 0; table < 8; ++table) {
     for (int i = 0; i < 2000; ++i) ASSERT_OK(writer->Put({}, key_of(i), std::string(100, 'v')));
@@ -151,6 +161,7 @@ TEST_P(LiveOrdersTest, CopiesReadNoEntryThatIsGone) {
   }
   auto reader = OpenReader();
   ASSERT_NE(reader, nullptr);
+  is_open.store(true);
   EXPECT_TRUE(WaitUntil([&] { return is_chosen.load(); }));
   reader.reset();  // it holds entries, too
   ChangedOptions merges;

@@ -303,7 +303,7 @@ struct Options {
   //   kPage         counts nothing, like a database that is open for reading only
   bool count_pm_writes = false;
   // A live reader (DB::OpenForReadOnly beside a writer) calls DB::Refresh when a read without a snapshot would return Expired,
-  // and reads again. Iterators do not.
+  // and reads again. Iterators do not. Default: false.
   bool refresh_live_readers = false;
   // Options of an interface above this one by name, such as RocksDB's in the C API: those of the database. They are written to
   // the options file and can be loaded from it (options_file.h); they have no other effect. A name has one character or more, no
