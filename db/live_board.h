@@ -19,7 +19,7 @@ namespace braiddb {
 
 // Changes with each change of a structure that readers of other processes use: LiveBoard, ReaderSlot, the blocks of live_view.h,
 // memtables, L0Index, TableOrder, LookupCache, entries.
-inline constexpr uint64_t kLiveLayout = 3;
+inline constexpr uint64_t kLiveLayout = 4;
 
 // What one thread of the owner has announced; see db/visibility.cc.
 struct alignas(128) Announcements {
@@ -45,6 +45,7 @@ struct LiveBoard {
   // Increases before the owner copies the list of snapshots. A reader that has registered a snapshot and finds another number
   // than before registers again.
   std::atomic<uint64_t> snapshot_copies;
+  std::atomic<uint64_t> wakes;    // increases when writes wake those who wait for an update; db/wait_for_update.cc
   std::atomic<uint32_t> threads;  // larger than every thread index that has announced anything
   alignas(128) AnnouncedNumber spare_barrier;
   Announcements announced[kMaxThreads];

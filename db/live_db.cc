@@ -99,11 +99,13 @@ Status LiveDB::GetTo(const ReadOptions& options, ColumnFamilyHandle* handle, Sli
 Status LiveDB::Get(const ReadOptions& options, Slice key, std::string* value) {
   if (options.verify_checksums) return NoChecksums();
   if (ReadHit(options, core_->default_family_, key, [value](Slice found) { AssignTo(value, found); })) return Status::OK();
-  return ReadValidly([&] { return core_->Get(options, key, value); });
+  const KeptKey kept(key, *value);
+  return ReadValidly([&] { return core_->Get(options, kept.slice(), value); });
 }
 
 Status LiveDB::CountPin(Status status, PinnableSlice* value) {
-  if (!status.ok() || value->owner_ != &core_->epochs_) return status;
+  if (!status.ok()) value->Reset();  // the read may have pinned a value before the check found that it is not valid
+  if (value->owner_ != &core_->epochs_ || value->release_ == nullptr) return status;
   users_.fetch_add(1, std::memory_order_relaxed);
   value->owner_ = this;
   value->release_ = [](void* owner, uint64_t pin) {
@@ -125,7 +127,8 @@ Status LiveDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice
   const Family* const known = core_->FamilyOf(family, &status);
   const auto copy = [value](Slice found) { AssignTo(value, found); };
   if (known != nullptr && ReadHit(options, *known, key, copy)) return Status::OK();
-  return ReadValidly([&] { return IfThere(family, core_->Get(options, family, key, value)); });
+  const KeptKey kept(key, *value);
+  return ReadValidly([&] { return IfThere(family, core_->Get(options, family, kept.slice(), value)); });
 }
 
 Status LiveDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) {

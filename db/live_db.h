@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,25 @@
 #include "db/db_impl.h"
 
 namespace braiddb {
+
+// A key that stays as it is while reads, which may be repeated, write to `value`.
+class KeptKey {
+ public:
+  KeptKey(Slice key, const std::string& value) : key_(key) {
+    const std::less_equal<const char*> is_before;
+    if (__builtin_expect(is_before(value.data(), key.data()) && is_before(key.data(), value.data() + value.size()), 0)) {
+      copy_.assign(key);
+      key_ = copy_;
+    }
+  }
+  KeptKey(const KeptKey&) = delete;
+  KeptKey& operator=(const KeptKey&) = delete;
+  Slice slice() const { return key_; }
+
+ private:
+  Slice key_;
+  std::string copy_;
+};
 
 class LiveDB final : public DB {
  public:

@@ -177,10 +177,11 @@ void DBImpl::StartFollowing() {
 
 Status DBImpl::CloseLive() {
   stopping_.store(true, std::memory_order_release);
+  Log("close: " + path_ + " was read while another process had it open");
+  // Functions that are told of the lines may read, so the process that writes keeps what this one reads until then.
+  if (events_ != nullptr) events_->Stop();
   live_reader_->StopFollowing();
   epochs_.Reclaim();
-  Log("close: " + path_ + " was read while another process had it open");
-  if (events_ != nullptr) events_->Stop();
   return Status::OK();
 }
 

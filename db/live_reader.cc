@@ -129,7 +129,7 @@ void LiveReader::Listen() {
     const Status status = client_->Receive(kNoLimit, &message, nullptr);
     if (status.IsAborted()) {
       owner_is_gone_.store(true, std::memory_order_release);
-      FutexWakeAll(board_->next_sequence);
+      FutexWakeAll(board_->wakes);
       const std::lock_guard lock(answer_mutex_);
       answered_.notify_all();
       return;
@@ -277,11 +277,12 @@ Status LiveReader::Await(uint64_t next) {
   CheckProcess();
   std::string message(kLiveAwait);
   AppendNumber(&message, next);
-  if (!owner_is_gone()) {
-    const Status status = client_->Send(message);
-    if (status.ok() || status.IsTimedOut()) return Status::OK();  // TimedOut: the owner is stopped, and writes nothing
-  }
-  return Status::Aborted("the process that wrote the database has ended; open the database again when another one writes it");
+  const Status status = client_->Send(message, LocalClient::Waits::kNo);
+  return status.ok() || status.IsTimedOut() ? Status::OK() : Ended();  // TimedOut: the owner has messages enough
+}
+
+Status LiveReader::Ended() {
+  return Status::Aborted("the process that wrote the database has ended; DB::Refresh attaches to the next one");
 }
 
 // ---- Waits

@@ -83,8 +83,10 @@ class LiveReader {
   Status AskForSnapshot(uint64_t* sequence, uint32_t* element);
   // Ends the registration of AskForSnapshot.
   void FreeElement(uint32_t element);
-  // Asks the owner to wake who sleeps on LiveBoard::next_sequence when that is not `next` any more. Aborted: the owner has ended.
+  // Asks the owner to wake those who sleep on LiveBoard::wakes when the next number is not `next` any more. Does not wait.
+  // Aborted: the owner has ended.
   Status Await(uint64_t next);
+  static Status Ended();
   // Returns when the barriers with positions up to `sequence` are complete.
   void WaitBarriers(uint64_t sequence) const;
 

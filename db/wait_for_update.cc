@@ -1,12 +1,12 @@
 // DB::WaitForUpdate: sleeps until there is a newer write.
 //
-// SLEEP  On LiveBoard::next_sequence, which each write changes when it draws its number. So no write comes unnoticed between the
-//        last look at the number and the sleep.
-// WAKE   A thread that will sleep stores update_is_awaited_. A reader in another process sends kLiveAwait for that, and the
-//        service thread stores the word. The next write that ends clears the word and wakes all.
-// ORDER  A sleeper, or the service thread for it, stores update_is_awaited_, then loads next_sequence. A write draws its number,
-//        then loads update_is_awaited_. All four accesses are sequentially consistent. So the write sees the word and wakes, or
-//        the sleeper sees the number and does not sleep.
+// SLEEP  On LiveBoard::wakes, by a futex. A sleeper loads that number first; then it stores update_is_awaited_, or a reader in
+//        another process sends kLiveAwait, and the service thread stores it; then it looks whether a write has drawn a number.
+// WAKE   The next write that ends clears update_is_awaited_, increases the number, and wakes all.
+// ORDER  The sleeper, or the service thread for it, stores update_is_awaited_, then loads next_sequence. A write draws its number,
+//        then loads update_is_awaited_. All four accesses are sequentially consistent. So the write sees the word, or the
+//        sleeper sees the number. The word may be cleared by a write whose number the sleeper knows already. That write has
+//        increased the number of wakes, so the sleeper looks again.
 // COST   A write without sleepers loads one word that nobody changes.
 #include <algorithm>
 #include <chrono>
@@ -14,6 +14,7 @@
 #include "db/db_impl.h"
 #include "db/no_memory.h"
 #include "util/futex.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 namespace {
@@ -32,7 +33,10 @@ Status DB::WaitForUpdate(uint64_t, std::chrono::microseconds, uint64_t*) {
 }
 
 void DBImpl::WakeAwaiting() {
-  if (update_is_awaited_.exchange(false, std::memory_order_seq_cst)) FutexWakeAll(*next_sequence_);
+  BRAIDDB_SYNC_POINT("DBImpl::WakeAwaiting");
+  if (!update_is_awaited_.exchange(false, std::memory_order_seq_cst)) return;
+  board_->wakes.fetch_add(1, std::memory_order_seq_cst);
+  FutexWakeAll(board_->wakes);
 }
 
 // For a reader that has seen `next` as the next number.
@@ -43,14 +47,17 @@ void DBImpl::AwaitForReader(uint64_t next) {
 
 // Sleeps while the next number is `next`, at most for `timeout`. May return early.
 Status DBImpl::SleepUntilDrawn(uint64_t next, std::chrono::nanoseconds timeout) {
+  const std::atomic<uint64_t>& wakes = live_reader_ == nullptr ? board_->wakes : live_reader_->board().wakes;
+  const uint64_t before = wakes.load(std::memory_order_seq_cst);
   if (live_reader_ == nullptr) {
     update_is_awaited_.store(true, std::memory_order_seq_cst);
   } else {
     timeout = std::min<std::chrono::nanoseconds>(timeout, kReadersSleep);
-    if (Status status = CheckLive(); !status.ok()) return status;
     if (Status status = live_reader_->Await(next); !status.ok()) return status;
   }
-  if (next_sequence_->load(std::memory_order_seq_cst) == next) FutexWait(*next_sequence_, next, timeout);
+  if (next_sequence_->load(std::memory_order_seq_cst) != next) return Status::OK();
+  BRAIDDB_SYNC_POINT("DBImpl::SleepUntilDrawn:Looked");
+  FutexWait(wakes, before, timeout);
   return Status::OK();
 }
 
@@ -68,6 +75,10 @@ Status DBImpl::WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeou
         *latest = number;
         return Status::OK();
       }
+    }
+    if (live_reader_ != nullptr) {
+      if (Status status = CheckLive(); !status.ok()) return status;
+      if (live_reader_->IsDisconnected()) return LiveReader::Ended();
     }
     const auto now = Clock::now();
     if (now >= end) return Status::TimedOut("no write came");

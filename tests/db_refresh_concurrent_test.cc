@@ -14,6 +14,7 @@
 #include "braiddb/merge_operator.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/wait_until.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -208,6 +209,111 @@ TEST_F(RefreshTest, OldAttachmentsAreFreed) {
   EXPECT_EQ(SharedMappings(), mappings);
   for (int i = 0; i < 5; ++i) refresh();
   EXPECT_EQ(SharedMappings(), mappings);
+}
+
+// A get that pins a value and then finds that the reader has expired leaves no pin.
+TEST_F(RefreshTest, AnExpiredGetPinsNothing) {
+  OpenWriter();
+  ASSERT_OK(writer_->Put({}, "a", std::string(100, 'a')));
+  const auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  std::atomic<bool> opens{true};
+  SyncPoints::Instance().SetCallback("LiveDB::ReadValidly:Followed", [&](void*) {
+    if (opens.exchange(false)) OpenWriter();
+  });
+  SyncPoints::Instance().Enable();
+  PinnableSlice pinned;
+  EXPECT_TRUE(reader->Get({}, "a", &pinned).IsExpired());
+  EXPECT_TRUE(pinned.empty());
+  ASSERT_OK(reader->Refresh());
+  SyncPoints::Instance().Clear();
+  ASSERT_OK(reader->Get({}, "a", &pinned));
+  EXPECT_EQ(pinned.size(), 100u);
+}
+
+// The number of before is smaller than those of the next attachment: the writer may begin below it.
+TEST_F(RefreshTest, AFollowerLooksAtTheNextWriter) {
+  options_.refresh_live_readers = true;
+  OpenWriter();
+  const auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  uint64_t latest = 0;
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_OK(writer_->Put({}, "a", std::to_string(round)));
+    const uint64_t before = latest;
+    ASSERT_OK(reader->WaitForUpdate(latest, std::chrono::seconds(60), &latest));
+    EXPECT_GT(latest, before);
+    OpenWriter();
+    EXPECT_EQ(Value(reader.get(), "a"), std::to_string(round)) << "refreshes by itself";
+    EXPECT_OK(reader->WaitForUpdate(latest, std::chrono::seconds(0), &latest));
+    EXPECT_TRUE(reader->WaitForUpdate(latest, std::chrono::seconds(0), &latest).IsTimedOut());
+  }
+}
+
+// The value may be the key's string.
+TEST_F(RefreshTest, TheValueMayReplaceTheKey) {
+  options_.refresh_live_readers = true;
+  OpenWriter();
+  ASSERT_OK(writer_->Put({}, "a", "value"));
+  const auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  for (int round = 0; round < 3; ++round) {
+    std::string text = "a";
+    ASSERT_OK(reader->Get({}, text, &text));
+    EXPECT_EQ(text, "value");
+    OpenWriter();
+  }
+}
+
+// Functions that are told of log lines may use the reader, in the middle of a refresh and of a close.
+TEST_F(RefreshTest, TheLogMayUseTheReader) {
+  OpenWriter();
+  std::unique_ptr<ColumnFamilyHandle> family;
+  ASSERT_OK(writer_->CreateColumnFamily({}, "family", &family));
+  ASSERT_OK(writer_->Put({}, family.get(), "a", "1"));
+  family.reset();
+  writer_.reset();
+  std::atomic<DB*> used{nullptr};
+  std::atomic<ColumnFamilyHandle*> handle{nullptr};
+  std::atomic<int> lines{0};
+  Options logging = options_;
+  logging.refresh_live_readers = true;
+  logging.info_log = [&](Slice) {
+    DB* const db = used.load();
+    if (db == nullptr) return;
+    ++lines;
+    std::string value;
+    const Status status = db->Get({}, handle.load(), "a", &value);
+    EXPECT_TRUE(status.ok() || status.IsExpired()) << status.ToString();
+    (void)db->Refresh();
+    Handles all;
+    (void)db->GetColumnFamilies(&all);
+  };
+  Handles writers;
+  const std::vector<ColumnFamilyDescriptor> families = {{"default", {}}, {"family", {}}};
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_OK(DB::Open(options_, path_, families, &writers, &writer_));
+    Handles own;
+    std::unique_ptr<DB> reader;
+    ASSERT_OK(DB::OpenForReadOnly(logging, path_, families, &own, &reader));
+    handle.store(own[1].get());
+    used.store(reader.get());
+    writers.clear();
+    writer_.reset();
+    ASSERT_OK(DB::Open(options_, path_, families, &writers, &writer_));
+    std::string value;
+    ASSERT_OK(reader->Get({}, own[1].get(), "a", &value));
+    EXPECT_EQ(value, "1");
+    if (round == 1) {
+      EXPECT_OK(reader->Close());
+    }
+    reader.reset();
+    used.store(nullptr);
+    own.clear();
+    writers.clear();
+    writer_.reset();
+  }
+  EXPECT_GT(lines.load(), 0);
 }
 
 // A merge operator that reads the database, from inside a read of it.

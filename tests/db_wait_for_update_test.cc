@@ -16,6 +16,7 @@
 #include "tests/support/db_test_util.h"
 #include "tests/support/leave_child.h"
 #include "tests/support/wait_until.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -153,9 +154,42 @@ TEST_F(WaitForUpdateTest, TimesAndNumbers) {
   sleeper.join();
   EXPECT_TRUE(status.IsAborted()) << status.ToString();
   EXPECT_TRUE(reader->WaitForUpdate(1 << 20, seconds(1), &latest).IsAborted());
+  EXPECT_TRUE(reader->WaitForUpdate(1 << 20, seconds(0), &latest).IsAborted());
   reader.reset();
   reader = OpenReader();  // nobody writes
   EXPECT_TRUE(reader->WaitForUpdate(0, seconds(1), &latest).IsNotSupported());
+}
+
+// A write that the sleeper knows already clears the word that tells later writes of the sleeper.
+TEST_F(WaitForUpdateTest, ALateWakeIsNotLost) {
+  const auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  std::atomic<bool> wakes{false}, has_looked{false};
+  SyncPoints::Instance().SetCallback("DBImpl::WakeAwaiting", [&](void*) {
+    wakes.store(true);
+    EXPECT_TRUE(WaitUntil([&] { return has_looked.load(); }));
+  });
+  uint64_t latest = 0;
+  EXPECT_TRUE(writer->WaitForUpdate(1 << 20, milliseconds(1), &latest).IsTimedOut());  // leaves the word
+  std::thread write;
+  SyncPoints::Instance().SetCallback("DBImpl::SleepUntilDrawn:Looked", [&](void*) {
+    if (has_looked.exchange(true)) return;
+    write.join();
+  });
+  SyncPoints::Instance().Enable();
+  write = std::thread([&] { EXPECT_OK(writer->Put({}, "a", "1")); });
+  EXPECT_TRUE(WaitUntil([&] { return wakes.load(); }));
+  ASSERT_OK(writer->WaitForUpdate(0, seconds(1), &latest));
+  std::thread later([&] {
+    EXPECT_TRUE(WaitUntil([&] { return has_looked.load(); }));
+    usleep(50000);
+    EXPECT_OK(writer->Put({}, "a", "2"));
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_OK(writer->WaitForUpdate(latest, seconds(60), &latest));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(50));
+  later.join();
+  SyncPoints::Instance().Clear();
 }
 
 TEST_F(WaitForUpdateTest, ThroughTransactions) {

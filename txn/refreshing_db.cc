@@ -12,14 +12,16 @@ namespace braiddb {
 struct RefreshingDB::Generation {
   using Handles = std::map<uint64_t, ColumnFamilyHandle*>;  // by the number of the family
 
-  explicit Generation(std::unique_ptr<DB> from) : owned(std::move(from)), db(static_cast<LiveDB*>(owned.get())) {}
+  Generation(std::unique_ptr<DB> from, uint64_t first) : offset(first), owned(std::move(from)) {}
 
-  const std::unique_ptr<DB> owned;
-  LiveDB* const db;
+  const uint64_t offset;  // of numbers that WaitForUpdate returns, to those of the writer
   std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
   std::vector<std::unique_ptr<const Handles>> tables;  // the newest is the last; calls may use older ones
   std::atomic<const Handles*> table{nullptr};
   std::atomic<uint64_t> calls{0};  // of threads without a slot
+  // Its end, which comes first, calls user's functions, and these may read.
+  const std::unique_ptr<DB> owned;
+  LiveDB* const db = static_cast<LiveDB*>(owned.get());
 };
 
 struct RefreshingDB::HeldSnapshot final : Snapshot {
@@ -107,7 +109,7 @@ std::unique_ptr<ColumnFamilyHandle> RefreshingDB::MakeHandle(const ColumnFamilyH
 }
 
 std::unique_ptr<RefreshingDB::Generation> RefreshingDB::MakeGeneration(std::unique_ptr<DB> db) {
-  auto generation = std::make_unique<Generation>(std::move(db));
+  auto generation = std::make_unique<Generation>(std::move(db), largest_given_);
   FindFamilies(generation.get());
   return generation;
 }
@@ -117,54 +119,80 @@ void RefreshingDB::FindFamilies(Generation* generation) {
   if (!generation->db->GetColumnFamilies(&found).ok()) found.clear();  // has expired: the next call says so
   const Generation::Handles* const before = generation->table.load(std::memory_order_relaxed);
   auto table = before == nullptr ? std::make_unique<Generation::Handles>() : std::make_unique<Generation::Handles>(*before);
+  bool is_changed = before == nullptr;
   for (auto& handle : found) {
     auto* const known = static_cast<FamilyHandle*>(handle.get());
     known->TellOfDeletion({});  // users are told of theirs
     if (known->family()->id == 0 || !table->emplace(known->family()->number, known).second) continue;
     generation->handles.push_back(std::move(handle));
+    is_changed = true;
   }
+  if (!is_changed) return;
   generation->tables.push_back(std::move(table));
   generation->table.store(generation->tables.back().get(), std::memory_order_release);
 }
 
-void RefreshingDB::FreeReplaced() {
+// The caller destroys them without the mutex: their end calls user's functions, and these may call this object.
+void RefreshingDB::TakeReplaced(Generations* taken) {
   if (generations_.size() < 2) return;
+  taken->reserve(taken->size() + generations_.size());
   if (asymmetric_fences_) AsymmetricFenceHeavy();
   const Generation* const newest = newest_.load(std::memory_order_relaxed);
-  std::erase_if(generations_, [&](const std::unique_ptr<Generation>& each) {
+  std::erase_if(generations_, [&](std::unique_ptr<Generation>& each) {
     if (each.get() == newest) return false;
     bool is_used = false;
     // The slots first: a call may leave an iterator behind.
     slots_.ForEach([&](const Slot& slot) { is_used |= slot.generation.load(std::memory_order_seq_cst) == each.get(); });
-    return !is_used && each->calls.load(std::memory_order_acquire) == 0 && each->db->users() == 0;
+    if (is_used || each->calls.load(std::memory_order_acquire) != 0 || each->db->users() != 0) return false;
+    taken->push_back(std::move(each));
+    return true;
   });
 }
 
-Status RefreshingDB::Attach(std::unique_ptr<DB>* db) {
+Status RefreshingDB::Attach(const std::vector<ColumnFamilyDescriptor>& families, std::unique_ptr<DB>* db) try {
   std::vector<std::string> names;
   Status status = DB::ListColumnFamilies(options_, path_, &names);
   if (!status.ok()) return status;
   std::vector<ColumnFamilyDescriptor> present;
-  for (const ColumnFamilyDescriptor& family : families_) {
+  for (const ColumnFamilyDescriptor& family : families) {
     if (family.name == kDefaultColumnFamilyName || std::find(names.begin(), names.end(), family.name) != names.end())
       present.push_back(family);
   }
   status = DBImpl::Open(options_, path_, present, true, nullptr, db, DBImpl::Access::kLive);
   if (!status.IsNotFound()) return status;
   return Status::NotFound("no process has the database in " + path_ + " open for writing; the reader keeps what it has");
+} catch (const LiveFailure& failure) {
+  return failure.status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
+// Attaches without the mutex, as an open may call user's functions.
 Status RefreshingDB::Refresh() try {
-  const std::lock_guard lock(refresh_mutex_);
-  FreeReplaced();
-  if (generations_.back()->db->IsAttached()) return generations_.back()->db->Follow();
+  constexpr std::chrono::seconds kPatience{5};
+  Generations replaced;  // destroyed after the lock
   std::unique_ptr<DB> fresh;
-  if (Status status = Attach(&fresh); !status.ok()) return status;
+  std::unique_lock lock(refresh_mutex_);
+  const auto is_free = [this] { return refreshing_ == std::thread::id(); };
+  if (refreshing_ == std::this_thread::get_id() || !refreshed_.wait_for(lock, kPatience, is_free))
+    return Status::Busy("the reader is being refreshed; try again");
+  if (is_closing_) return Status::Aborted("the database is being closed");
+  TakeReplaced(&replaced);
+  if (generations_.back()->db->IsAttached()) return generations_.back()->db->Follow();
+  const std::vector<ColumnFamilyDescriptor> families = families_;
+  refreshing_ = std::this_thread::get_id();
+  lock.unlock();
+  Status status = Attach(families, &fresh);
+  lock.lock();
+  refreshing_ = std::thread::id();
+  refreshed_.notify_all();
+  if (status.ok() && is_closing_) status = Status::Aborted("the database is being closed");
+  if (!status.ok()) return status;
   generations_.reserve(generations_.size() + 1);  // no step after the next one fails
   generations_.push_back(MakeGeneration(std::move(fresh)));
   newest_.store(generations_.back().get(), std::memory_order_seq_cst);
   BRAIDDB_SYNC_POINT("RefreshingDB::Refresh:Replaced");
-  FreeReplaced();
+  TakeReplaced(&replaced);
   return Status::OK();
 } catch (const LiveFailure& failure) {
   return failure.status;
@@ -175,14 +203,24 @@ Status RefreshingDB::Refresh() try {
 RefreshingDB::RefreshingDB(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families)
     : options_(options), path_(path), families_(families) {}
 
-RefreshingDB::~RefreshingDB() = default;
+RefreshingDB::~RefreshingDB() {
+  if (newest_.load(std::memory_order_relaxed) != nullptr) (void)Close();
+}
 
+// User's functions that the close calls may read from the newest generation.
 Status RefreshingDB::Close() {
-  const std::lock_guard lock(refresh_mutex_);
-  Generation* const newest = newest_.load(std::memory_order_relaxed);
-  std::erase_if(generations_, [newest](const auto& each) { return each.get() != newest; });
-  newest->handles.clear();
-  return newest->db->Close();
+  Generations replaced;
+  {
+    const std::lock_guard lock(refresh_mutex_);
+    is_closing_ = true;
+    const Generation* const newest = newest_.load(std::memory_order_relaxed);
+    for (auto& each : generations_) {
+      if (each.get() != newest) replaced.push_back(std::move(each));
+    }
+    std::erase(generations_, nullptr);
+  }
+  replaced.clear();
+  return newest_.load(std::memory_order_relaxed)->db->Close();
 }
 
 // ---- Calls
@@ -231,7 +269,8 @@ Status RefreshingDB::ReadFamily(const ReadOptions& options, ColumnFamilyHandle* 
 }
 
 Status RefreshingDB::Get(const ReadOptions& options, Slice key, std::string* value) {
-  return ReadFrom(options, [&](const Generation& of) { return of.db->Get(options, key, value); });
+  const KeptKey kept(key, *value);
+  return ReadFrom(options, [&](const Generation& of) { return of.db->Get(options, kept.slice(), value); });
 }
 
 Status RefreshingDB::Get(const ReadOptions& options, Slice key, PinnableSlice* value) {
@@ -248,8 +287,9 @@ Status RefreshingDB::GetTo(const ReadOptions& options, ColumnFamilyHandle* famil
 }
 
 Status RefreshingDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) {
+  const KeptKey kept(key, *value);
   return ReadFamily(options, family,
-                    [&](LiveDB* db, ColumnFamilyHandle* handle) { return db->Get(options, handle, key, value); });
+                    [&](LiveDB* db, ColumnFamilyHandle* handle) { return db->Get(options, handle, kept.slice(), value); });
 }
 
 Status RefreshingDB::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) {
@@ -390,8 +430,26 @@ Status RefreshingDB::GetUpdatesSince(uint64_t sequence, std::unique_ptr<Transact
   return Call(this).db()->GetUpdatesSince(sequence, iterator);
 }
 
+// The numbers of a generation are larger than all that were given before. So a follower whose reader was refreshed, perhaps by
+// another thread, looks at once; writers may draw a number again that had no update when their predecessor was killed.
 Status RefreshingDB::WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeout, uint64_t* latest) {
-  return Call(this).db()->WaitForUpdate(sequence, timeout, latest);
+  for (bool refreshes = options_.refresh_live_readers;;) {
+    Status status;
+    {
+      const Call call(this);
+      const uint64_t offset = call.generation()->offset;
+      uint64_t found = 0;
+      status = call.db()->WaitForUpdate(sequence > offset ? sequence - offset : 0, timeout, &found);
+      if (status.ok()) {
+        const std::lock_guard lock(refresh_mutex_);
+        if (call.generation() != newest_.load(std::memory_order_relaxed)) continue;
+        *latest = found + offset;
+        largest_given_ = std::max(largest_given_, *latest);
+        return status;
+      }
+    }
+    if (!(status.IsExpired() || status.IsAborted()) || !std::exchange(refreshes, false) || !Refresh().ok()) return status;
+  }
 }
 
 }  // namespace braiddb

@@ -13,10 +13,12 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "db/family.h"
@@ -101,9 +103,10 @@ class RefreshingDB final : public DB {
   // `listeners`: those that are told of the handle's end.
   std::unique_ptr<ColumnFamilyHandle> MakeHandle(const ColumnFamilyHandle& of,
                                                  const std::vector<std::shared_ptr<EventListener>>& listeners) const;
-  // Destroys generations that nobody uses. REQUIRES: refresh_mutex_.
-  void FreeReplaced();
-  Status Attach(std::unique_ptr<DB>* db);
+  using Generations = std::vector<std::unique_ptr<Generation>>;
+  // Moves generations that nobody uses to *taken. REQUIRES: refresh_mutex_.
+  void TakeReplaced(Generations* taken);
+  Status Attach(const std::vector<ColumnFamilyDescriptor>& families, std::unique_ptr<DB>* db);
   // The generation's handle of the user's family. Null: an error in *status.
   ColumnFamilyHandle* Find(const Generation& generation, ColumnFamilyHandle* family, Status* status) const;
   // Calls `read(generation)` until its status is final.
@@ -122,7 +125,11 @@ class RefreshingDB final : public DB {
   std::vector<ColumnFamilyDescriptor> families_;  // that handles exist of; refresh_mutex_
   mutable PerThread<Slot> slots_;
   std::atomic<Generation*> newest_{nullptr};
-  std::vector<std::unique_ptr<Generation>> generations_;  // the newest is the last; refresh_mutex_
+  Generations generations_;     // the newest is the last; refresh_mutex_
+  uint64_t largest_given_ = 0;  // by WaitForUpdate; refresh_mutex_
+  bool is_closing_ = false;     // refresh_mutex_
+  std::thread::id refreshing_;  // the thread that attaches; refresh_mutex_
+  std::condition_variable refreshed_;
 };
 
 }  // namespace braiddb

@@ -73,13 +73,14 @@ Status LocalClient::Gone() const {
   return Status::Aborted("the process that listened at " + path_ + " has closed the connection");
 }
 
-Status LocalClient::Send(std::string_view message) {
+Status LocalClient::Send(std::string_view message, Waits waits) {
   if (message.empty() || message.size() > kMaxMessage)
     return Status::InvalidArgument("a message cannot have " + std::to_string(message.size()) + " bytes");
   const int fd = connection_.get();
   if (fd < 0) return Gone();
+  const int flags = MSG_NOSIGNAL | (waits == Waits::kNo ? MSG_DONTWAIT : 0);
   const int error = RetryInterrupted(std::chrono::seconds(kPatienceSeconds),
-                                     [&] { return send(fd, message.data(), message.size(), MSG_NOSIGNAL) < 0 ? -1 : 0; });
+                                     [&] { return send(fd, message.data(), message.size(), flags) < 0 ? -1 : 0; });
   if (error == EPIPE || error == ECONNRESET) return Gone();
   if (error == EAGAIN) return Status::TimedOut("the process that listens at " + path_ + " reads no messages; retry later");
   return error == 0 ? Status::OK() : StatusFromErrno(error, "cannot send to " + path_);

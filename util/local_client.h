@@ -27,7 +27,9 @@ class LocalClient {
 
   // `message`: 1 to kMaxMessage bytes, else InvalidArgument. Aborted if the server is gone. TimedOut if the server does not read
   // for kPatienceSeconds.
-  Status Send(std::string_view message);
+  // kNo: TimedOut at once.
+  enum class Waits : uint8_t { kYes, kNo };
+  Status Send(std::string_view message, Waits waits = Waits::kYes);
 
   // Waits up to `timeout_ms` for the next message; without limit if `timeout_ms` is negative. TimedOut if no message comes,
   // Aborted if the server is gone. After Aborted, all further calls but those that find earlier messages return Aborted.

@@ -312,7 +312,7 @@ class DB {
   virtual Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) = 0;
   // Sleeps until there is a write with a larger number than `sequence`, for at most `timeout`. OK: all writes up to *latest,
   // which is larger than `sequence`, are visible to calls from now on. So a follower that passes *latest to its next call misses
-  // no write. It begins with 0, also after an open and a refresh. Now and then OK comes without an update that the caller can
+  // no write. It begins with 0, also after an open. Now and then OK comes without an update that the caller can
   // see: rotations and internal writes draw numbers, too. A write wakes all sleepers, in this process and in live readers.
   //   TimedOut      *latest is unchanged; a timeout of 0 only looks
   //   Aborted       a live reader's writer has ended
@@ -338,6 +338,7 @@ class DB {
   // are destroyed. A live reader with Options::refresh_live_readers does this by itself when a read would return Expired. A
   // secondary catches up. Other databases show the newest state anyway.
   //   NotFound, Aborted  of a live reader: no process has the database open for writing. The reader keeps what it has
+  //   Busy               another thread refreshes, or an info_log that this refresh calls
   //   other errors       as OpenForReadOnly; the reader keeps what it has
   virtual Status Refresh() { return Status::OK(); }
 
