@@ -1,7 +1,7 @@
 // DB::WaitForUpdate: sleeps until there is a newer write.
 //
-// SLEEP  On LiveBoard::wakes, by a futex. A sleeper loads that number first; then it stores update_is_awaited_, or a reader in
-//        another process sends kLiveAwait, and the service thread stores it; then it looks whether a write has drawn a number.
+// SLEEP  On LiveBoard::wakes, by a futex. A sleeper loads that number first. Then it stores update_is_awaited_; a reader in
+//        another process sends kLiveAwait, and the service thread stores it. Then it looks whether a write has drawn a number.
 // WAKE   The next write that ends clears update_is_awaited_, increases the number, and wakes all.
 // ORDER  The sleeper, or the service thread for it, stores update_is_awaited_, then loads next_sequence. A write draws its number,
 //        then loads update_is_awaited_. All four accesses are sequentially consistent. So the write sees the word, or the
