@@ -3,9 +3,9 @@
 // SLEEP  On LiveBoard::wakes, by a futex. A sleeper loads that number first. Then it stores update_is_awaited_; a reader in
 //        another process sends kLiveAwait, and the service thread stores it. Then it looks whether a write has drawn a number.
 // WAKE   The next write that ends clears update_is_awaited_, increases the number, and wakes all.
-// ORDER  The sleeper, or the service thread for it, stores update_is_awaited_, then loads next_sequence. A write draws its number,
-//        then loads update_is_awaited_. All four accesses are sequentially consistent. So the write sees the word, or the
-//        sleeper sees the number. The word may be cleared by a write whose number the sleeper knows already. That write has
+// ORDER  The sleeper, or the service thread for it, stores update_is_awaited_, then loads next_sequence. A write draws its
+//        number, then loads update_is_awaited_. All four accesses are sequentially consistent. So the write sees the word, or
+//        the sleeper sees the number. The word may be cleared by a write whose number the sleeper knows already. That write has
 //        increased the number of wakes, so the sleeper looks again.
 // COST   A write without sleepers loads one word that nobody changes.
 #include <algorithm>
