@@ -208,6 +208,22 @@ TEST_F(WaitForUpdateTest, ThroughTransactions) {
   later.join();
 }
 
+// Its numbers are of the database that the secondary is in, and say nothing of the primary.
+TEST_F(WaitForUpdateTest, NotInASecondary) {
+  const auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  ASSERT_OK(writer->Put({}, "a", "1"));
+  std::unique_ptr<DB> secondary;
+  ASSERT_OK(DB::OpenAsSecondary(options_, path_, directory_.File("secondary"), &secondary));
+  uint64_t latest = 0;
+  EXPECT_TRUE(secondary->WaitForUpdate(0, seconds(0), &latest).IsNotSupported());
+  ASSERT_OK(writer->Put({}, "a", "2"));
+  ASSERT_OK(secondary->Refresh());
+  std::string value;
+  ASSERT_OK(secondary->Get({}, "a", &value));
+  EXPECT_EQ(value, "2") << "a refresh of a secondary catches up";
+}
+
 // A process that only sleeps and reads, beside one that writes now and then.
 TEST_F(WaitForUpdateTest, InAnotherProcess) {
   int ready[2];

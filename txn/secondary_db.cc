@@ -59,6 +59,9 @@ class SecondaryDB final : public StackedDB<DB> {
   Status DropColumnFamily(ColumnFamilyHandle*) override { return NoWrites(); }
   // Numbers are of the database that it is in, and say nothing of the primary.
   Status GetUpdatesSince(uint64_t, std::unique_ptr<TransactionLogIterator>*) override { return NoWrites(); }
+  Status WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeout, uint64_t* latest) override {
+    return DB::WaitForUpdate(sequence, timeout, latest);
+  }
   Status GetLatestSequenceForKey(Slice, uint64_t*) override { return NoWrites(); }
   Status GetLatestSequenceForKey(ColumnFamilyHandle*, Slice, uint64_t*) override { return NoWrites(); }
 
