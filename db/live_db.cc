@@ -337,8 +337,6 @@ Status LiveDB::GetUpdatesSince(uint64_t, std::unique_ptr<TransactionLogIterator>
   return Status::NotSupported("the process that writes the database has its history; braiddb log --follow prints it");
 }
 
-Statistics LiveDB::GetStatistics() const { return Statistics(); }
-
 bool LiveDB::GetIntProperty(std::string_view property, uint64_t* value) {
   return GetIntProperty(DefaultColumnFamily(), property, value);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "db/db_impl.h"
+#include "db/read_only_db.h"
 
 namespace braiddb {
 
@@ -35,16 +36,11 @@ class KeptKey {
   std::string copy_;
 };
 
-class LiveDB final : public DB {
+class LiveDB final : public ReadOnlyDB {
  public:
   explicit LiveDB(std::unique_ptr<DBImpl> core) : core_(std::move(core)) {}
 
   Status Close() override { return core_->Close(); }
-  Status Put(const WriteOptions&, Slice, Slice) override { return ReadOnly(); }
-  Status Delete(const WriteOptions&, Slice) override { return ReadOnly(); }
-  Status Merge(const WriteOptions&, Slice, Slice) override { return ReadOnly(); }
-  Status DeleteRange(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override { return ReadOnly(); }
-  Status Write(const WriteOptions&, const WriteBatch&) override { return ReadOnly(); }
   Status Get(const ReadOptions& options, Slice key, std::string* value) override;
   Status Get(const ReadOptions& options, Slice key, PinnableSlice* value) override;
   Status GetTo(const ReadOptions& options, Slice key, ValueReceiver* value) override;
@@ -52,34 +48,20 @@ class LiveDB final : public DB {
   std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
                                std::vector<std::string>* values) override;
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
-  Status CreateColumnFamily(const ColumnFamilyOptions&, const std::string&, std::unique_ptr<ColumnFamilyHandle>*) override {
-    return ReadOnly();
-  }
-  Status DropColumnFamily(ColumnFamilyHandle*) override { return ReadOnly(); }
   Status GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) override;
   ColumnFamilyHandle* DefaultColumnFamily() const override { return core_->DefaultColumnFamily(); }
-  Status Put(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override { return ReadOnly(); }
-  Status Delete(const WriteOptions&, ColumnFamilyHandle*, Slice) override { return ReadOnly(); }
-  Status Merge(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override { return ReadOnly(); }
   Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) override;
   Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) override;
   std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
                                const std::vector<Slice>& keys, std::vector<std::string>* values) override;
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) override;
-  Status CompactRange(const CompactRangeOptions&, ColumnFamilyHandle*, const Slice*, const Slice*) override { return ReadOnly(); }
   bool GetProperty(ColumnFamilyHandle* family, std::string_view property, std::string* value) override;
   bool GetIntProperty(ColumnFamilyHandle* family, std::string_view property, uint64_t* value) override;
   Status GetLatestSequenceForKey(ColumnFamilyHandle* family, Slice key, uint64_t* sequence) override;
-  Status SetOptions(ColumnFamilyHandle*, const ChangedOptions&) override { return ReadOnly(); }
   const Snapshot* GetSnapshot() override;
   void ReleaseSnapshot(const Snapshot* snapshot) override;
-  Status Flush() override { return ReadOnly(); }
-  Status CompactRange(const CompactRangeOptions&, const Slice*, const Slice*) override { return ReadOnly(); }
-  Status WaitForCompaction() override { return ReadOnly(); }
   bool GetProperty(std::string_view property, std::string* value) override;
   bool GetIntProperty(std::string_view property, uint64_t* value) override;
-  // The counters of this process' reads; the owner has those of the database.
-  Statistics GetStatistics() const override;
   uint64_t GetLatestSequenceNumber() const override { return core_->GetLatestSequenceNumber(); }
   Status GetUpdatesSince(uint64_t, std::unique_ptr<TransactionLogIterator>*) override;
   Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) override;
@@ -97,7 +79,6 @@ class LiveDB final : public DB {
 
  private:
   friend class LiveIterator;
-  static Status ReadOnly() { return Status::NotSupported("Not supported operation in read only mode."); }  // RocksDB's text
   // Calls `read`, which returns a Status, until its result is valid.
   template <class Read>
   Status ReadValidly(const Read& read);

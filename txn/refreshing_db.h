@@ -23,12 +23,13 @@
 
 #include "db/family.h"
 #include "db/live_db.h"
+#include "db/read_only_db.h"
 #include "util/asymmetric_fence.h"
 #include "util/per_thread.h"
 
 namespace braiddb {
 
-class RefreshingDB final : public DB {
+class RefreshingDB final : public ReadOnlyDB {
  public:
   // Replaces a LiveDB and its handles, which may be null, by a RefreshingDB that has them, and its handles. `families`: what the
   // open was given. On error *db is null.
@@ -39,11 +40,6 @@ class RefreshingDB final : public DB {
 
   Status Close() override;
   Status Refresh() override;
-  Status Put(const WriteOptions&, Slice, Slice) override { return ReadOnly(); }
-  Status Delete(const WriteOptions&, Slice) override { return ReadOnly(); }
-  Status Merge(const WriteOptions&, Slice, Slice) override { return ReadOnly(); }
-  Status DeleteRange(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override { return ReadOnly(); }
-  Status Write(const WriteOptions&, const WriteBatch&) override { return ReadOnly(); }
   Status Get(const ReadOptions& options, Slice key, std::string* value) override;
   Status Get(const ReadOptions& options, Slice key, PinnableSlice* value) override;
   Status GetTo(const ReadOptions& options, Slice key, ValueReceiver* value) override;
@@ -51,33 +47,20 @@ class RefreshingDB final : public DB {
   std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
                                std::vector<std::string>* values) override;
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
-  Status CreateColumnFamily(const ColumnFamilyOptions&, const std::string&, std::unique_ptr<ColumnFamilyHandle>*) override {
-    return ReadOnly();
-  }
-  Status DropColumnFamily(ColumnFamilyHandle*) override { return ReadOnly(); }
   Status GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) override;
   ColumnFamilyHandle* DefaultColumnFamily() const override { return default_handle_.get(); }
-  Status Put(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override { return ReadOnly(); }
-  Status Delete(const WriteOptions&, ColumnFamilyHandle*, Slice) override { return ReadOnly(); }
-  Status Merge(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override { return ReadOnly(); }
   Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) override;
   Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) override;
   std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
                                const std::vector<Slice>& keys, std::vector<std::string>* values) override;
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) override;
-  Status CompactRange(const CompactRangeOptions&, ColumnFamilyHandle*, const Slice*, const Slice*) override { return ReadOnly(); }
   bool GetProperty(ColumnFamilyHandle* family, std::string_view property, std::string* value) override;
   bool GetIntProperty(ColumnFamilyHandle* family, std::string_view property, uint64_t* value) override;
   Status GetLatestSequenceForKey(ColumnFamilyHandle* family, Slice key, uint64_t* sequence) override;
-  Status SetOptions(ColumnFamilyHandle*, const ChangedOptions&) override { return ReadOnly(); }
   const Snapshot* GetSnapshot() override;
   void ReleaseSnapshot(const Snapshot* snapshot) override;
-  Status Flush() override { return ReadOnly(); }
-  Status CompactRange(const CompactRangeOptions&, const Slice*, const Slice*) override { return ReadOnly(); }
-  Status WaitForCompaction() override { return ReadOnly(); }
   bool GetProperty(std::string_view property, std::string* value) override;
   bool GetIntProperty(std::string_view property, uint64_t* value) override;
-  Statistics GetStatistics() const override { return Statistics(); }
   uint64_t GetLatestSequenceNumber() const override;
   Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) override;
   Status WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeout, uint64_t* latest) override;
@@ -95,7 +78,6 @@ class RefreshingDB final : public DB {
   struct HeldSnapshot;
 
   RefreshingDB(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families);
-  static Status ReadOnly() { return Status::NotSupported("Not supported operation in read only mode."); }  // RocksDB's text
   // A generation that has the database, with a handle for each family that it can read. REQUIRES: refresh_mutex_, or the open.
   std::unique_ptr<Generation> MakeGeneration(std::unique_ptr<DB> db);
   // Adds the families that the generation can read now. REQUIRES: refresh_mutex_.
