@@ -59,6 +59,8 @@ struct LastLevelParts {
   std::shared_ptr<MergeJournal> journal = nullptr;
   uint64_t run_bytes = 0;                   // target size of a sorted run; 0: derived from the segment size
   const std::atomic<bool>* stop = nullptr;  // once it is true, Refresh may skip building an index; may be null
+  // Where indexes are made from the next Refresh on, so that other processes can read them; null, or a null heap: private memory.
+  const std::atomic<SharedHeap*>* shared_heap = nullptr;
 };
 
 // CONTRACT  The MANIFEST lists a job before it begins. It forgets the job after Merge or Sweep has returned OK; then all effects
@@ -84,6 +86,9 @@ class LastLevel {
   // next Refresh. REQUIRES: no job is running.
   virtual std::shared_ptr<const OrderedLevel> View() const = 0;
   virtual void Refresh(uint64_t l1_entries) = 0;
+  // Copies an index that was made before there was a shared heap to that heap. Returns true if a view taken later uses the copy.
+  // May throw std::bad_alloc. REQUIRES: no job is running.
+  virtual bool Share() { return false; }
 
   // Merges the tables, oldest first, into the level. Marks dead the versions that no reader or snapshot can see. Without tables:
   // repeats an interrupted sweep, over all keys. Returns Aborted if stopped. Adds to *stats.

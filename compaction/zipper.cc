@@ -179,11 +179,12 @@ class Merger {
     if (context_.index_changes == nullptr) return;
     const uint32_t list = ListOf(version.pointer);
     const bool is_whole = context_.order->PrefixIsWhole(version.entry->key());
-    context_.index_changes->Add(list, version.entry, version.item->prefix, is_whole, [&](uint32_t layer) -> const LogEntry* {
+    const auto node_before = [&](uint32_t layer) -> const LogEntry* {
       const PmPtr tower = before[layer];
       if (tower == HeadTower(layer == 0 ? 0 : list)) return nullptr;
       return Resolve(PmPtr(tower.raw() - kTowerOffset));
-    });
+    };
+    context_.index_changes->Add(list, version.entry, version.pointer, version.item->prefix, is_whole, node_before);
   }
 
   void NoteOperand() {
@@ -313,7 +314,7 @@ class Merger {
     }
     batch_.Mark(original.pointer, LogEntry::kMovedBit);
     stats_->moved.Add(copy.pointer, original.pointer);
-    if (context_.index_changes != nullptr) context_.index_changes->Replace(ListOf(copy.pointer), original.entry, copy.entry);
+    if (context_.index_changes != nullptr) context_.index_changes->Replace(ListOf(copy.pointer), original.entry, copy.pointer);
     return Status::OK();
   }
 

@@ -111,6 +111,7 @@ void DBImpl::CompactUntilStopped() {
     BRAIDDB_SYNC_POINT("DBImpl::CompactUntilStopped:Next");
     std::lock_guard lock(compaction_mutex_);
     ServeRoom();
+    ShareLevels();
     Settle(Work::kRelease, segments_->FreeDeferred(false));
     BeginScanMerge(last_merge);
     const uint64_t gains = CountGains();
@@ -190,7 +191,7 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
   const auto end = std::chrono::steady_clock::now() + at_most;
   for (;;) {
     if (stopping_.load(std::memory_order_acquire) || CompactionWanted() || FilterWanted()) return true;
-    if (scans_wait_.load(std::memory_order_acquire)) return true;
+    if (scans_wait_.load(std::memory_order_acquire) || levels_should_be_shared_.load(std::memory_order_acquire)) return true;
     if (waiting_for_room_.load(std::memory_order_acquire) > 0 && !write_failed_.load(std::memory_order_acquire)) {
       work_changed_.wait_for(*lock, kSpacePollInterval);
       return true;

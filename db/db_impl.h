@@ -181,6 +181,7 @@ class DBImpl final : public DB {
   // Stores the offset of a block, and frees the block before it when no reader can use it.
   void ReplaceBlock(std::atomic<uint64_t>* place, uint64_t offset) noexcept;
   void PublishView() noexcept;
+  void ShareLevels();
   void PublishRanges() noexcept;
   void TellReaders() noexcept;
   void GiveUpReaders() noexcept;
@@ -200,6 +201,14 @@ class DBImpl final : public DB {
   Status CloseLive();
   Status LoadView(uint64_t offset, LiveView* view) const;
   Status CheckLive() const;
+  bool IsLive() const {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // the loads of a read come first; x86 keeps the order of loads
+    return !live_reader_->has_expired() && !regions_->WriterChanged(writer_runs_);
+  }
+  // Whether what was read since the last FollowOwner is valid. `growths`: followed_growths_ before the read.
+  bool IsInPlace(uint64_t growths) const {
+    return live_reader_->board().growths.load(std::memory_order_acquire) == growths && IsLive() && !fork_mark_.is_in_child();
+  }
   // Makes this process see all that the owner has published. A few loads if that is nothing new. REQUIRES: no epoch guard is
   // held.
   Status FollowOwner();
@@ -216,6 +225,9 @@ class DBImpl final : public DB {
   Family* FollowFamily(const LiveFamily& from);
   static void EndFamily(Family* family);
   std::shared_ptr<Memtable> AttachForeign(const LiveMemtable& from, MemtableKind kind);
+  // The last level of a view, with the owner's index if this process can use it. REQUIRES: follow_mutex_. May throw
+  // std::bad_alloc.
+  std::shared_ptr<const OrderedLevel> AttachIndex(const LiveFamily& from, Family* family) const;
   bool AttachOrders(const LiveFamily& from, const FamilyView* before, FamilyView* levels) const;
   Status InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHold>& hold);
   Status InstallForeignRanges(uint64_t offset);
@@ -1080,8 +1092,9 @@ class DBImpl final : public DB {
   std::mutex cache_size_mutex_;                // for resizing and shrinking the lookup cache
   std::atomic<bool> cache_is_resized_{false};  // a resize has begun; changed under cache_size_mutex_
   std::atomic<bool> resize_waits_{false};      // the resize waits for readers of the old table; changed under cache_size_mutex_
-  std::atomic<bool> cache_should_be_shared_{false};  // a resize will move the table to the shared heap
-  bool orders_are_shared_ = false;                   // sorted arrays are in the shared heap; of the flush thread
+  std::atomic<bool> cache_should_be_shared_{false};   // a resize will move the table to the shared heap
+  std::atomic<bool> levels_should_be_shared_{false};  // the compaction thread will copy the last levels' indexes to the heap
+  bool orders_are_shared_ = false;                    // sorted arrays are in the shared heap; of the flush thread
   enum class OldTable : uint8_t { kInUse, kMoved, kRetired, kLeft };
   std::atomic<OldTable> old_table_{OldTable::kInUse};   // the state of the old table during a resize
   uint64_t resized_from_bytes_ = 0;                     // cache_size_mutex_

@@ -89,7 +89,7 @@ Options DBImpl::LevelOptions(const ColumnFamilyOptions& options) const {
 }
 
 LastLevel::Parts DBImpl::LevelParts(const Family& family) {
-  return {regions_.get(), segments_.get(), &epochs_, &family.order, family.place(), journal_, 0, &stopping_};
+  return {regions_.get(), segments_.get(), &epochs_, &family.order, family.place(), journal_, 0, &stopping_, &live_heap_};
 }
 
 Status DBImpl::GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) try {

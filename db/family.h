@@ -66,6 +66,9 @@ struct Family {
   std::shared_ptr<LastLevel> last_level;
   // Instead of last_level, if another process has the database open for writing.
   std::shared_ptr<const OrderedLevel> attached_level;
+  // The same level with the newest index of that process, and what describes the index; DBImpl::follow_mutex_.
+  std::shared_ptr<const OrderedLevel> indexed_level;
+  std::vector<uint64_t> index_words;
   std::atomic<uint64_t> l1_entries{0};  // estimate
   // For a family with listed tables: every live entry with a smaller number is in the last level. 0: not known yet.
   // manifest_mutex_

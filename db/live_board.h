@@ -18,8 +18,8 @@
 namespace braiddb {
 
 // Changes with each change of a structure that readers of other processes use: LiveBoard, ReaderSlot, the blocks of live_view.h,
-// memtables, L0Index, TableOrder, LookupCache, entries.
-inline constexpr uint64_t kLiveLayout = 4;
+// memtables, L0Index, TableOrder, IndexTree, LookupCache, entries.
+inline constexpr uint64_t kLiveLayout = 5;
 
 // What one thread of the owner has announced; see db/visibility.cc.
 struct alignas(128) Announcements {

@@ -192,35 +192,31 @@ class LiveIterator final : public Iterator {
 
   bool Valid() const override { return status_.ok() && base_->Valid(); }
   void SeekToFirst() override {
-    Move([this] { base_->SeekToFirst(); });
+    Move([this](bool) { base_->SeekToFirst(); });
   }
   void SeekToLast() override {
-    Move([this] { base_->SeekToLast(); });
+    Move([this](bool) { base_->SeekToLast(); });
   }
   void Seek(Slice target) override {
     const std::string kept(target);
-    Move([this, &kept] { base_->Seek(kept); });
+    Move([this, &kept](bool) { base_->Seek(kept); });
   }
   void SeekForPrev(Slice target) override {
     const std::string kept(target);
-    Move([this, &kept] { base_->SeekForPrev(kept); });
+    Move([this, &kept](bool) { base_->SeekForPrev(kept); });
   }
   void Next() override {
     key_.assign(base_->key());
-    bool again = false;
-    Move([this, &again] {
+    Move([this](bool again) {
       if (again) GoBackTo([this] { base_->Seek(key_); });
-      again = true;
-      if (base_->Valid() && base_->key() == Slice(key_)) base_->Next();
+      if (!again || (base_->Valid() && base_->key() == Slice(key_))) base_->Next();
     });
   }
   void Prev() override {
     key_.assign(base_->key());
-    bool again = false;
-    Move([this, &again] {
+    Move([this](bool again) {
       if (again) GoBackTo([this] { base_->SeekForPrev(key_); });
-      again = true;
-      if (base_->Valid() && base_->key() == Slice(key_)) base_->Prev();
+      if (!again || (base_->Valid() && base_->key() == Slice(key_))) base_->Prev();
     });
   }
   Slice key() const override { return base_->key(); }
@@ -233,28 +229,35 @@ class LiveIterator final : public Iterator {
     seek();
     base_->SetPrefixLimit(limit_);
   }
+  // `move`: makes the movement; its argument is true if the movement is repeated, with another base_.
   template <class Movement>
   void Move(const Movement& move) try {
+    const uint64_t growths = db_->core_->followed_growths_.load(std::memory_order_acquire);
+    move(false);
+    BRAIDDB_SYNC_POINT("LiveIterator::Move:Moved");
+    const bool is_valid = db_->core_->IsInPlace(growths) && !base_->status().IsCorruption();
+    if (__builtin_expect(!is_valid, 0)) return Repeat(growths, move);
+    if (__builtin_expect(!status_.ok(), 0)) status_ = Status::OK();
+  } catch (const LiveFailure& failure) {
+    status_ = failure.status;
+  }
+  // `growths`: followed before the first movement.
+  template <class Movement>
+  void Repeat(uint64_t growths, const Movement& move) {
     for (bool is_last = false;;) {
-      status_ = db_->core_->FollowOwner();
-      if (!status_.ok()) return;
-      const uint64_t growths = db_->core_->followed_growths_.load(std::memory_order_acquire);
-      move();
-      BRAIDDB_SYNC_POINT("LiveIterator::Move:Moved");
       bool grown = false;
       status_ = db_->Validate(growths, &grown);
       if (!status_.ok() || (!grown && (is_last || !base_->status().IsCorruption()))) return;
       db_->core_->regions_->ClearDamage();
       is_last = !grown;
-      if (Status status = db_->core_->FollowOwner(); !status.ok()) {
-        status_ = status;
-        return;
-      }
+      status_ = db_->core_->FollowOwner();
+      if (!status_.ok()) return;
+      growths = db_->core_->followed_growths_.load(std::memory_order_acquire);
       limit_ = base_->prefix_limit();
       base_ = base_->Again(options_);
+      move(true);
+      BRAIDDB_SYNC_POINT("LiveIterator::Move:Moved");
     }
-  } catch (const LiveFailure& failure) {
-    status_ = failure.status;
   }
 
   LiveDB* const db_;

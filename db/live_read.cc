@@ -330,6 +330,16 @@ bool DBImpl::AttachOrders(const LiveFamily& from, const FamilyView* before, Fami
   return left == 0;
 }
 
+// The index of the last view is taken over if this view has the same.
+std::shared_ptr<const OrderedLevel> DBImpl::AttachIndex(const LiveFamily& from, Family* family) const {
+  if (from.level.empty() || family->kind->attach_index == nullptr) return family->attached_level;
+  if (family->index_words != from.level) {
+    family->indexed_level = family->kind->attach_index(*family->attached_level, live_reader_->heap(), from.level);
+    family->index_words = from.level;
+  }
+  return family->indexed_level == nullptr ? family->attached_level : family->indexed_level;
+}
+
 // The block and what it names may be in other use if this reader has expired. So that is checked after each read of the heap.
 Status DBImpl::InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHold>& hold) {
   LiveView from;
@@ -370,7 +380,7 @@ Status DBImpl::InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHol
     if (each.is_dropped) family->dropped.store(true, std::memory_order_release);
     family->l1_entries.store(each.l1_entries, std::memory_order_relaxed);
     FamilyView levels;
-    levels.l1 = family->attached_level;
+    levels.l1 = AttachIndex(each, family);
     for (const LiveTable& listed : each.tables) {
       if (std::shared_ptr<PmTable> same = known.Find(listed)) {
         levels.l0.push_back(std::move(same));

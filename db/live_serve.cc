@@ -150,6 +150,7 @@ bool DBImpl::ShareMemory() {
     if (owned_heap_ == nullptr) return false;
     live_heap_.store(owned_heap_.get(), std::memory_order_release);
     cache_should_be_shared_.store(true, std::memory_order_release);
+    levels_should_be_shared_.store(true, std::memory_order_release);
     NotifyWork();
   }
   const Memtable* active = nullptr;
@@ -167,6 +168,22 @@ bool DBImpl::ShareMemory() {
   std::lock_guard lock(view_mutex_);
   PublishView();  // does nothing while a memtable is in private memory
   return true;
+}
+
+// Called by the compaction thread. Without memory the indexes stay where they are, and readers search without them.
+// REQUIRES: compaction_mutex_, and no merge is running.
+void DBImpl::ShareLevels() try {
+  if (!levels_should_be_shared_.exchange(false, std::memory_order_acquire)) return;
+  for (uint32_t id = 0; id < kMaxFamilies; ++id) {
+    Family* const family = FindFamily(id);
+    if (family == nullptr || family->last_level == nullptr || !family->last_level->Share()) continue;
+    BRAIDDB_SYNC_POINT("DBImpl::ShareLevels:Copied");
+    const std::lock_guard lock(view_mutex_);
+    auto view = std::make_shared<ReadView>(*current_view_);
+    view->Alter(id, [family](FamilyView* levels) { levels->l1 = family->last_level->View(); });
+    InstallView(view);
+  }
+} catch (const std::bad_alloc&) {
 }
 
 // The previous block is freed when no reader can use it.
@@ -255,6 +272,7 @@ void DBImpl::PublishView() noexcept try {
       const TableOrder::Shared shared = order == nullptr ? TableOrder::Shared() : order->shared();
       family.orders.push_back({shared.id, shared.offset, shared.entries, shared.fetch_bytes, tables});
     }
+    family.level = levels.l1->Shared();
     view.families.push_back(std::move(family));
   });
   PublishBlock(&board_->view, view.Encode());

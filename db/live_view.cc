@@ -110,6 +110,8 @@ std::vector<uint64_t> LiveView::Encode() const {
     for (const LiveOrder& order : family.orders) {
       for (const uint64_t word : {order.id, order.offset, order.entries, order.fetch_bytes, order.tables}) block.Add(word);
     }
+    block.Add(family.level.size());
+    for (const uint64_t word : family.level) block.Add(word);
   }
   return block.Finish();
 }
@@ -130,7 +132,7 @@ Status LiveView::Decode(const uint64_t* block, uint64_t words, LiveView* view) {
     memtable.heap_offset = reader.Next();
     memtable.first_bytes = reader.Next();
   }
-  view->families.resize(reader.Count(9));
+  view->families.resize(reader.Count(10));
   for (LiveFamily& family : view->families) {
     family.id = static_cast<uint32_t>(reader.Next());
     family.number = reader.Next();
@@ -156,6 +158,8 @@ Status LiveView::Decode(const uint64_t* block, uint64_t words, LiveView* view) {
       for (uint64_t* const word : {&order.id, &order.offset, &order.entries, &order.fetch_bytes, &order.tables})
         *word = reader.Next();
     }
+    family.level.resize(reader.Count(1));
+    for (uint64_t& word : family.level) word = reader.Next();
   }
   return reader.Finish();
 }

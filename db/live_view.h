@@ -50,6 +50,7 @@ struct LiveFamily {
   std::string comparator;         // as the MANIFEST has it
   std::vector<LiveTable> tables;  // newest first
   std::vector<LiveOrder> orders;  // newest first, together over all tables
+  std::vector<uint64_t> level;    // OrderedLevel::Shared
 };
 
 // Thread safety: none.

@@ -19,6 +19,7 @@ class LastLevel;        // compaction/last_level.h
 class KeyOrder;         // index/key_order.h
 class LevelMedia;       // check/level_media.h
 class OrderedLevel;     // index/ordered_level.h
+class SharedMemory;     // util/shared_memory.h
 struct LastLevelParts;  // compaction/last_level.h
 
 // How the DRAM of a level is charged in a database with a DRAM budget.
@@ -61,6 +62,11 @@ struct LevelKind {
   // (RegionSet::OpenLive). Null: the kind cannot be read so.
   Status (*attach)(const RegionSet& regions, const KeyOrder& order, const LevelPlace& place,
                    std::shared_ptr<const OrderedLevel>* level) = nullptr;
+  // Returns an object that reads the same level as `attached`, a result of `attach`, by the index of the other process. `memory`
+  // maps the SharedHeap of that process, and must outlive the object. `shared`: OrderedLevel::Shared() there; what does not fit
+  // is not used. Null: the kind has no index that can be used so. May throw std::bad_alloc.
+  std::shared_ptr<const OrderedLevel> (*attach_index)(const OrderedLevel& attached, const SharedMemory& memory,
+                                                      std::span<const uint64_t> shared) = nullptr;
   // Returns an object that reads one level of the kind from a database that is not open, for check, dump and repair.
   std::unique_ptr<LevelMedia> (*new_media)();
 };

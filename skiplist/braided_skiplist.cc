@@ -47,11 +47,10 @@ Status BraidedSkipList::VerifyHeads() const {
 
 // The new object shares the list's heads with this one. Readers of old views keep this object and its index.
 std::shared_ptr<const BraidedSkipList> BraidedSkipList::WithIndex(uint64_t entries, uint64_t index_bytes,
-                                                                  const IndexChanges* changes,
-                                                                  const std::atomic<bool>* stop) const {
-  TallIndex index =
-      changes == nullptr ? TallIndex(list_, entries, index_bytes, stop) : TallIndex(index_, *changes, entries, index_bytes, stop);
-  return std::shared_ptr<const BraidedSkipList>(new BraidedSkipList(list_, std::move(index)));
+                                                                  const IndexChanges* changes, const std::atomic<bool>* stop,
+                                                                  SharedHeap* heap) const {
+  return With(changes == nullptr ? TallIndex(list_, entries, index_bytes, stop, heap)
+                                 : TallIndex(index_, *changes, entries, index_bytes, stop, heap));
 }
 
 }  // namespace braiddb

@@ -54,15 +54,20 @@ class BraidedSkipList final : public OrderedLevel {
 
   // Returns an object over the same list with a new index, for the next read view. `entries`: estimated number of entries.
   // `index_bytes`: bound of the index. `changes`: the changes that the last merge has recorded since the present index was
-  // made; null if they are unknown. `stop`: as for TallIndex. REQUIRES: no merge is running.
+  // made; null if they are unknown. `stop`, `heap`: as for TallIndex. REQUIRES: no merge is running.
   std::shared_ptr<const BraidedSkipList> WithIndex(uint64_t entries, uint64_t index_bytes, const IndexChanges* changes = nullptr,
-                                                   const std::atomic<bool>* stop = nullptr) const;
+                                                   const std::atomic<bool>* stop = nullptr, SharedHeap* heap = nullptr) const;
+  // Returns an object over the same list with this index.
+  std::shared_ptr<const BraidedSkipList> With(TallIndex index) const {
+    return std::shared_ptr<const BraidedSkipList>(new BraidedSkipList(list_, std::move(index)));
+  }
 
   // The newest live version of the key, searched from the index's start.
   const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const override {
     return list_.PickLive(list_.FindFrom(index_.Start(list_.Home().reader, target), target, trace), target, trace);
   }
   std::unique_ptr<EntryCursor> NewCursor() const override { return NewListCursor(&list_, &index_); }
+  std::vector<uint64_t> Shared() const override { return index_.Shared(); }
 
   // For merges, checks and relocation: the list itself, and the index of this object.
   const BraidedList& list() const { return list_; }

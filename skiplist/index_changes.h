@@ -27,7 +27,7 @@ class IndexChanges {
   };
   struct Replaced {
     const LogEntry* from;
-    const LogEntry* to;  // the new node, with the same key and height
+    PmPtr to;  // the new node, with the same key and height
   };
   struct Region {
     uint32_t layer = kMaxHeight;  // the indexed layer; kMaxHeight: the changes are unknown
@@ -47,15 +47,16 @@ class IndexChanges {
   // The recorded changes of a region.
   const Region& Of(uint32_t region) const { return regions_[region]; }
 
-  // Records a new node. `region`: the region in whose lists it is linked. `is_whole`: KeyOrder::PrefixIsWhole. `before(layer)`
-  // returns the predecessor on that layer, null for the head.
+  // Records a new node. `region`: the region in whose lists it is linked. `place`: of the entry. `is_whole`:
+  // KeyOrder::PrefixIsWhole. `before(layer)` returns the predecessor on that layer, null for the head.
   template <class Before>
-  void Add(uint32_t region, const LogEntry* entry, uint64_t prefix, bool is_whole, const Before& before) noexcept {
+  void Add(uint32_t region, const LogEntry* entry, PmPtr place, uint64_t prefix, bool is_whole, const Before& before) noexcept {
     Region& changes = regions_[region];
-    if (entry->height() > changes.layer) Note(&changes.added, {IndexNode(prefix, entry, is_whole), before(changes.layer)});
+    if (entry->height() > changes.layer)
+      Note(&changes.added, {IndexNode(prefix, place, entry->height(), is_whole), before(changes.layer)});
   }
-  // Records that a copy has replaced a node.
-  void Replace(uint32_t region, const LogEntry* from, const LogEntry* to) noexcept {
+  // Records that a copy, which lies at `to`, has replaced a node.
+  void Replace(uint32_t region, const LogEntry* from, PmPtr to) noexcept {
     Region& changes = regions_[region];
     if (from->height() > changes.layer) Note(&changes.replaced, {from, to});
   }

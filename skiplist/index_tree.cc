@@ -15,6 +15,10 @@ uint64_t CountLessIn(const uint64_t (&keys)[kCount], uint64_t key) {
 
 IndexTree& IndexTree::operator=(IndexTree&& other) noexcept {
   std::swap(heap_, other.heap_);
+  std::swap(regions_, other.regions_);
+  std::swap(is_foreign_, other.is_foreign_);
+  std::swap(is_shared_, other.is_shared_);
+  std::swap(top_, other.top_);
   std::swap(pieces_, other.pieces_);
   std::swap(levels_, other.levels_);
   std::swap(nodes_, other.nodes_);
@@ -109,16 +113,18 @@ void IndexTree::FetchBackward(uint64_t place, uint64_t count) const {
 
 // ---- Building
 
-IndexTree::Builder::Builder(std::shared_ptr<PieceHeap> heap, bool makes_bits)
+IndexTree::Builder::Builder(const RegionSet* regions, std::shared_ptr<PieceHeap> heap, bool makes_bits)
     : makes_bits_(makes_bits), pending_(2 * kPieceNodes), pending_bits_(2 * kPieceNodes) {
+  tree_.regions_ = regions;
   tree_.heap_ = std::move(heap);
 }
 
 // Keys that fit in their prefixes are equal.
-uint16_t IndexTree::Builder::BitOf(const IndexNode& before, const IndexNode& node) {
+uint16_t IndexTree::Builder::BitOf(const RegionSet& regions, const IndexNode& before, const IndexNode& node) {
   if (before.is_whole() && node.is_whole()) return BitTree::kSame;
   uint16_t bit = 0;
-  return BitTree::Differ(before.entry()->key(), node.entry()->key(), &bit) ? bit : static_cast<uint16_t>(kTooFar);
+  const auto key_of = [&regions](const IndexNode& of) { return regions.Resolve<LogEntry>(of.entry())->key(); };
+  return BitTree::Differ(key_of(before), key_of(node), &bit) ? bit : static_cast<uint16_t>(kTooFar);
 }
 
 // Reserves whole pieces and the rest, so that the vectors and the heap grow once.
@@ -193,22 +199,45 @@ void IndexTree::Builder::Emit(uint64_t nodes) {
   count_ -= nodes;
 }
 
+uint64_t IndexTree::TopGroups(uint64_t pieces) {
+  uint64_t sum = 0;
+  for (uint64_t below = pieces; sum == 0 || below > 1; sum += below) below = GroupsOf(below);
+  return sum;
+}
+
+void IndexTree::FindLevels(uint64_t pieces) {
+  const Group* at = &top_[0];
+  for (uint64_t below = pieces; levels_.empty() || below > 1; at += below) {
+    below = GroupsOf(below);
+    levels_.emplace_back(at, below);
+  }
+}
+
+void IndexTree::CountNodes() {
+  for (const PieceRef& piece : pieces_) {
+    nodes_ += piece.nodes;
+    bytes_ += PieceBytes(piece.nodes, piece.has_bits) + sizeof(PieceRef);
+    has_bits_ |= piece.has_bits;
+  }
+  bytes_ += top_.bytes();
+  end_ = (pieces_.size() - 1) * kPieceNodes + pieces_.back().nodes;
+}
+
 // Builds groups over the last prefixes of the pieces, and then groups over groups, until a level has one group.
 bool IndexTree::Builder::BuildTop() {
-  for (uint64_t below = tree_.pieces_.size();;) {
-    const uint64_t groups = GroupsOf(below);
-    HugeArray<Group> level(groups);
-    if (level.empty()) return false;
-    for (uint64_t at = 0; at < groups * kFanout; ++at) {
+  if (!tree_.AllocateTop()) return false;
+  tree_.FindLevels(tree_.pieces_.size());
+  Group* group = &tree_.top_[0];
+  uint64_t below = tree_.pieces_.size();
+  for (size_t level = 0; level < tree_.levels_.size(); below = tree_.levels_[level++].size()) {
+    for (uint64_t at = 0; at < tree_.levels_[level].size() * kFanout; ++at) {
       uint64_t last = UINT64_MAX;
-      if (at < below) last = tree_.levels_.empty() ? lasts_[at] : tree_.levels_.back()[at].last[kFanout - 1];
-      level[at / kFanout].last[at % kFanout] = last;
+      if (at < below) last = level == 0 ? lasts_[at] : tree_.levels_[level - 1][at].last[kFanout - 1];
+      group[at / kFanout].last[at % kFanout] = last;
     }
-    tree_.bytes_ += level.bytes();
-    tree_.levels_.push_back(std::move(level));
-    below = groups;
-    if (below == 1) return true;
+    group += tree_.levels_[level].size();
   }
+  return true;
 }
 
 // Empty without nodes, or after a failed allocation.
@@ -216,12 +245,7 @@ IndexTree IndexTree::Builder::Finish() {
   if (count_ > kPieceNodes) Emit(kPieceNodes);  // no piece follows that a small one could join, so the last one may be small
   EmitEvenly();
   if (!ok_ || tree_.pieces_.empty() || !BuildTop()) return {};
-  for (const PieceRef& piece : tree_.pieces_) {
-    tree_.nodes_ += piece.nodes;
-    tree_.bytes_ += PieceBytes(piece.nodes, piece.has_bits) + sizeof(PieceRef);
-    tree_.has_bits_ |= piece.has_bits;
-  }
-  tree_.end_ = (tree_.pieces_.size() - 1) * kPieceNodes + tree_.pieces_.back().nodes;
+  tree_.CountNodes();
   return std::move(tree_);
 }
 

@@ -13,6 +13,8 @@
 // VERSIONS   A piece never changes. A merge makes a new tree: it writes the pieces with changed nodes, and perhaps the piece
 //            behind one that would get small, and shares the other pieces. PieceHeap counts references; the last tree that has
 //            a piece frees it. Each version has a top of its own, 26 bytes for each piece.
+// SHARED     If the heap is over a SharedHeap, the top levels are there too, and behind them a SharedPiece for each piece. So
+//            another process can attach to the tree. It makes its own PieceRefs, whose addresses it has checked.
 // PLACES     A place is the number of a piece times kPieceNodes, plus the number of a node in the piece. Places ascend in key
 //            order, with holes where pieces are not full; Next, Prev and Normalize skip the holes. A tree that was built
 //            without another one has no holes.
@@ -27,10 +29,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "index/bit_tree.h"
 #include "index/count_less.h"
+#include "log/foreign_entry.h"
+#include "pmem/region_set.h"
 #include "skiplist/index_node.h"
 #include "util/huge_array.h"
 #include "util/piece_heap.h"
@@ -69,8 +74,24 @@ class IndexTree {
   uint64_t bytes() const { return bytes_; }
   // Returns true if a piece has bit positions.
   bool has_bits() const { return has_bits_; }
-  // Returns the heap of the pieces; null if the tree is empty.
+  // Returns the heap of the pieces; null if the tree is empty, or another process' tree.
   const std::shared_ptr<PieceHeap>& heap() const { return heap_; }
+  // Returns true if the tree is empty, or lies in this SharedHeap, or nowhere if that is null.
+  bool IsIn(const SharedHeap* shared) const { return heap_ == nullptr || heap_->shared() == shared; }
+
+  // ---- Other processes
+
+  // What another process needs to attach to a tree.
+  struct Shared {
+    uint64_t top = 0;  // offset of the top levels in the SharedHeap; 0: the tree is empty or private
+    uint64_t pieces = 0;
+  };
+  Shared shared() const { return {is_shared_ ? top_.heap_offset() : 0, pieces_.size()}; }
+  // The tree of another process, whose SharedHeap `memory` maps; it and `regions` must outlive the tree. Empty if `shared` is not
+  // that of a tree, or not of one any more. May throw std::bad_alloc. Costs a look at each SharedPiece.
+  static IndexTree Attach(const SharedMemory& memory, const RegionSet& regions, const Shared& shared);
+  // A copy of all pieces in another heap. Empty if an allocation has failed. May throw std::bad_alloc.
+  IndexTree CopyTo(std::shared_ptr<PieceHeap> heap) const;
 
   // ---- Places
 
@@ -94,7 +115,12 @@ class IndexTree {
   // The words and the entry of a node. REQUIRES: `place` is that of a node.
   uint64_t PrefixAt(uint64_t place) const { return BlockAt(place).prefix[place % kBlockNodes]; }
   uint64_t WordAt(uint64_t place) const { return BlockAt(place).word[place % kBlockNodes]; }
-  const LogEntry* EntryAt(uint64_t place) const { return IndexNode::EntryOf(WordAt(place)); }
+  const LogEntry* EntryAt(uint64_t place) const { return EntryOf(WordAt(place)); }
+  // The entry of a word of the tree. Another process' words are not trusted (ForeignEntry).
+  const LogEntry* EntryOf(uint64_t word) const {
+    const PmPtr entry = IndexNode::EntryOf(word);
+    return __builtin_expect(is_foreign_, 0) ? ForeignEntry(*regions_, entry) : regions_->Resolve<LogEntry>(entry);
+  }
   // The place behind the last node of the node's piece.
   uint64_t EndOfPiece(uint64_t place) const {
     const uint64_t piece = PieceOf(place);
@@ -177,6 +203,13 @@ class IndexTree {
     const uint16_t* bits() const { return reinterpret_cast<const uint16_t*>(blocks + BlocksOf(nodes)); }
   };
   static_assert(sizeof(PieceRef) == 16 && kPieceNodes <= UINT16_MAX);
+  // The same for other processes.
+  struct SharedPiece {
+    uint64_t blocks;  // offset in the SharedHeap
+    uint32_t nodes;
+    uint32_t has_bits;
+  };
+  static constexpr uint64_t kSharedOfGroup = sizeof(Group) / sizeof(SharedPiece);
   // Returns the bytes of a piece of so many nodes.
   static constexpr uint64_t PieceBytes(uint64_t nodes, bool has_bits) {
     return GroupsOf(BlocksOf(nodes)) * sizeof(Group) + sizeof(Root) + BlocksOf(nodes) * sizeof(Block) +
@@ -188,11 +221,25 @@ class IndexTree {
   // Bytes of parts that are not full: groups of the top and of the last piece, and that piece's root and PieceRef.
   static constexpr uint64_t kTopBytes = 2 * sizeof(Group) + sizeof(Root) + sizeof(PieceRef);
 
+  // Allocates top_ for pieces_, with the SharedPieces if other processes can attach to the tree. Returns false if there is no
+  // memory.
+  bool AllocateTop();
+  // Points levels_ to the levels over so many pieces, which lie in top_ one after the other.
+  void FindLevels(uint64_t pieces);
+  // Returns the number of groups of all top levels over so many pieces.
+  static uint64_t TopGroups(uint64_t pieces);
+  // Sets what follows from pieces_.
+  void CountNodes();
+
   const Block& BlockAt(uint64_t place) const { return pieces_[PieceOf(place)].blocks[place % kPieceNodes / kBlockNodes]; }
 
   std::shared_ptr<PieceHeap> heap_;
+  const RegionSet* regions_ = nullptr;
+  bool is_foreign_ = false;  // another process' tree
+  bool is_shared_ = false;   // other processes can attach to the tree
   std::vector<PieceRef> pieces_;
-  std::vector<HugeArray<Group>> levels_;  // the level over the pieces first; the last level has one group
+  HugeArray<Group> top_;                        // the levels, then the SharedPieces, if other processes can attach to the tree
+  std::vector<std::span<const Group>> levels_;  // the level over the pieces first; the last level has one group
   uint64_t nodes_ = 0;
   uint64_t end_ = 0;
   uint64_t bytes_ = 0;
@@ -204,9 +251,9 @@ class IndexTree {
 //      time.
 class IndexTree::Builder {
  public:
-  // New pieces are allocated in `heap`. `makes_bits`: they get bit positions where prefixes are equal. The keys must then be in
-  // the order of their bytes, or in the reverse.
-  Builder(std::shared_ptr<PieceHeap> heap, bool makes_bits);
+  // New pieces are allocated in `heap`. `regions`: of the entries; must outlive the tree. `makes_bits`: they get bit positions
+  // where prefixes are equal. The keys must then be in the order of their bytes, or in the reverse.
+  Builder(const RegionSet* regions, std::shared_ptr<PieceHeap> heap, bool makes_bits);
 
   // Reserves memory for `nodes` nodes, without shared pieces. 0: the number is unknown. `has_bits`: many have bit positions.
   void Expect(uint64_t nodes, bool has_bits = false);
@@ -217,12 +264,12 @@ class IndexTree::Builder {
   void Add(const IndexNode& node, uint32_t bit = kUnknown) {
     pending_bits_[count_] = 0;
     if (makes_bits_ && count_ > 0 && pending_[count_ - 1].prefix() == node.prefix())
-      pending_bits_[count_] = bit != kUnknown ? static_cast<uint16_t>(bit) : BitOf(pending_[count_ - 1], node);
+      pending_bits_[count_] = bit != kUnknown ? static_cast<uint16_t>(bit) : BitOf(*tree_.regions_, pending_[count_ - 1], node);
     pending_[count_++] = node;
     if (count_ == pending_.size()) Emit(kPieceNodes);
   }
   // The `bit` of two neighbors with equal prefixes.
-  static uint16_t BitOf(const IndexNode& before, const IndexNode& node);
+  static uint16_t BitOf(const RegionSet& regions, const IndexNode& before, const IndexNode& node);
   // Appends the pieces [begin, end) of a tree in the same heap. Pending nodes become pieces of their own first.
   void Share(const IndexTree& tree, uint64_t begin, uint64_t end);
   // Returns true if there are pending nodes, but too few for a piece. Then the caller should add the next piece's nodes one by
@@ -275,7 +322,7 @@ class IndexTree::Iterator {
   // REQUIRES: !is_out().
   uint64_t prefix() const { return PrefixAt(place_); }
   uint64_t word() const { return WordAt(place_); }
-  const LogEntry* entry() const { return IndexNode::EntryOf(word()); }
+  const LogEntry* entry() const { return tree_->EntryOf(word()); }
   // Move to the next or previous node. Return false if there is none; then is_out(). REQUIRES: !is_out().
   bool Next() {
     if (__builtin_expect(++place_ != end_, 1)) return true;

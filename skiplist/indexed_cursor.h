@@ -29,11 +29,10 @@ namespace braiddb {
 class IndexedCursor final : public EntryCursor {
  public:
   // REQUIRES: index->HasEveryNode(reader).
-  IndexedCursor(const TallIndex* index, uint32_t reader, const RegionSet* regions)
+  IndexedCursor(const TallIndex* index, uint32_t reader)
       : EntryCursor(true, index->FetchBytes(reader)),
         index_(index),
         reader_(reader),
-        regions_(regions),
         nodes_(index->NodesOf(reader)),
         at_(&nodes_),
         fetched_(&nodes_) {}
@@ -222,8 +221,7 @@ class IndexedCursor final : public EntryCursor {
     ahead_ = 0;
     distance_ = kFirst;
   }
-  // Takes items forward, up to the end of the piece of the index. All entries lie in one region, since the index has every
-  // node.
+  // Takes items forward, up to the end of the piece of the index.
   size_t TakeForward(OrderedItem* items, uint64_t count) {
     const uint64_t taken = std::min(count, at_.left_forward());
     const uint64_t first = at_.place();
@@ -241,12 +239,11 @@ class IndexedCursor final : public EntryCursor {
   }
   OrderedItem ItemAt(uint64_t place) const {
     const uint64_t word = at_.WordAt(place);
-    return {at_.PrefixAt(place), regions_->ToPmPtr(reader_, IndexNode::EntryOf(word)).raw() | IndexNode::ItemBitsOf(word)};
+    return {at_.PrefixAt(place), IndexNode::ItemWordOf(word)};
   }
 
   const TallIndex* const index_;
   const uint32_t reader_;
-  const RegionSet* const regions_;
   const IndexTree& nodes_;
   IndexTree::Iterator at_;       // the node of entry_
   IndexTree::Iterator fetched_;  // forward: the first node that is not prefetched; backward: the last one that is

@@ -9,7 +9,7 @@ namespace braiddb {
 // BraidedCursor.
 std::unique_ptr<EntryCursor> NewListCursor(const BraidedList* list, const TallIndex* index) {
   const uint32_t reader = list->Home().reader;
-  if (index->HasEveryNode(reader)) return std::make_unique<IndexedCursor>(index, reader, &list->regions());
+  if (index->HasEveryNode(reader)) return std::make_unique<IndexedCursor>(index, reader);
   return std::make_unique<BraidedCursor>(list, index);
 }
 

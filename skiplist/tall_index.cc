@@ -24,15 +24,15 @@ constexpr uint64_t kMostFound = 2 * AlikeSteps::kSampled;
 }  // namespace
 
 // Every region begins with an empty tree of layer 1, so Find returns End() and StartBefore the head.
-TallIndex::TallIndex(const BraidedList& list) : list_(list), regions_(list.regions().count()) {
+TallIndex::TallIndex(const BraidedList& list, SharedHeap* heap) : list_(list), heap_(heap), regions_(list.regions().count()) {
   for (uint32_t region = 0; region < regions_.size(); ++region) regions_[region].region = list.regions().ListRegion(region);
 }
 
 // STEPS  1 choose the lowest layer whose expected number of nodes fits  2 for each region, apply the changes if they are known
 //        for that layer, else walk  3 let regions with few nodes use the largest region's tree.
 TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const TallIndex* before,
-                     const IndexChanges* changes, const std::atomic<bool>* stop)
-    : TallIndex(list) {
+                     const IndexChanges* changes, const std::atomic<bool>* stop, SharedHeap* heap)
+    : TallIndex(list, heap) {
   max_tree_bytes_ = max_bytes / Lists();
   const uint64_t max_nodes = IndexTree::MaxNodes(max_tree_bytes_);
   if (max_nodes == 0) return;
@@ -83,7 +83,7 @@ TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32
   Tree tree;
   try {
     const bool makes_bits = MakesBits(taken);
-    IndexTree::Builder builder(std::make_shared<PieceHeap>(), makes_bits);
+    IndexTree::Builder builder(&list.regions(), std::make_shared<PieceHeap>(heap_), makes_bits);
     builder.Expect(taken, makes_bits && std::ranges::any_of(shares, &Share::has_bits));
     for (const Share& share : shares) {
       for (size_t i = 0; i < share.nodes.size() && left > 0; ++i, --left)
@@ -158,9 +158,10 @@ uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t l
         Share& share = (*found)[first + i];
         if (at[i] == nullptr || (at[i] == shares[first + i + 1]) || share.nodes.size() > enough) continue;
         const Slice key = at[i]->key();
-        const IndexNode node(list.order().Prefix(key), at[i], list.order().PrefixIsWhole(key));
+        const PmPtr place = list.regions().PointerInList(region, at[i]);
+        const IndexNode node(list.order().Prefix(key), place, at[i]->height(), list.order().PrefixIsWhole(key));
         const bool is_alike = has_bits && !share.nodes.empty() && share.nodes.back().prefix() == node.prefix();
-        share.bits.push_back(is_alike ? IndexTree::Builder::BitOf(share.nodes.back(), node) : 0);
+        share.bits.push_back(is_alike ? IndexTree::Builder::BitOf(list.regions(), share.nodes.back(), node) : 0);
         share.has_bits |= is_alike;
         share.nodes.push_back(node);
         at[i] = list.Load(at[i]->next, layer);
@@ -178,7 +179,7 @@ BraidedList::Start TallIndex::StartBefore(uint32_t reader, uint64_t place) const
   const uint32_t region = regions_[reader].region;
   const Tree& tree = regions_[region];
   BraidedList::Start start = list_.HeadOf(region, reader);
-  if (place < tree.nodes.End()) start.bound = list_.regions().PointerInList(region, tree.nodes.EntryAt(place));
+  if (place < tree.nodes.End()) start.bound = IndexNode::EntryOf(tree.nodes.WordAt(place));
   if (place == 0) return start;
   // On the indexed layer, the successor of the node is the next node of the index, so the search begins one layer below.
   start.tower = tree.nodes.EntryAt(tree.nodes.Prev(place))->next;

@@ -12,10 +12,13 @@
 // recorded
 //          (IndexChanges), or by a walk along one layer of the list.
 // RECOVERY The index is in DRAM only. An open serves without it, and builds it in the background.
+// LIVE READERS  Other processes attach to an index that lies in a SharedHeap. They have no AlikeSteps: a search among nodes with
+//          one prefix gallops, then reads one key for each halving among the pieces, and one in the last piece.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "index/alike_steps.h"
@@ -38,22 +41,39 @@ namespace braiddb {
 // Thread safety: immutable after construction.
 class TallIndex {
  public:
-  // Makes an empty index: every search starts at the head.
-  explicit TallIndex(const BraidedList& list);
+  // Makes an empty index: every search starts at the head. `heap`: where copies and new trees lie, so that other processes can
+  // attach to them; it must outlive the index. Null: private memory.
+  explicit TallIndex(const BraidedList& list, SharedHeap* heap = nullptr);
   // Builds the index by a walk. `entries`: estimated number of entries. `max_bytes`: bound of the index; small merges may later
-  // add
-  // 7 %. `stop`: when it becomes true, the construction ends early; may be null. The index is empty if an allocation has
+  // add 7 %. `stop`: when it becomes true, the construction ends early; may be null. The index is empty if an allocation has
   // failed, or if the construction was stopped. REQUIRES: no merge is running.
-  TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const std::atomic<bool>* stop = nullptr)
-      : TallIndex(list, entries, max_bytes, nullptr, nullptr, stop) {}
+  TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const std::atomic<bool>* stop = nullptr,
+            SharedHeap* heap = nullptr)
+      : TallIndex(list, entries, max_bytes, nullptr, nullptr, stop, heap) {}
   // Builds the index from the one before a merge and the changes recorded by the merge. Cost: a pass over the changed pieces; a
   // walk costs a cache miss for each node. A region is walked if its changes are unknown, if it needs another layer, or if the
-  // changes do not fit `before`. `changes`: made by before.NewChanges().
+  // changes do not fit `before`. `changes`: made by before.NewChanges(). `heap`: null for that of `before`; a tree made from one
+  // in another heap stays there.
   TallIndex(const TallIndex& before, const IndexChanges& changes, uint64_t entries, uint64_t max_bytes,
-            const std::atomic<bool>* stop = nullptr)
-      : TallIndex(before.list_, entries, max_bytes, &before, &changes, stop) {}
+            const std::atomic<bool>* stop = nullptr, SharedHeap* heap = nullptr)
+      : TallIndex(before.list_, entries, max_bytes, &before, &changes, stop, heap == nullptr ? before.heap_ : heap) {}
   // Returns an empty record for the changes of one merge, which begins now.
   IndexChanges NewChanges() const;
+
+  // ---- Other processes
+
+  // Returns true if all trees lie in this heap.
+  bool IsIn(const SharedHeap* heap) const;
+  // Returns a copy in this heap. Trees for which there is no memory are empty. May throw std::bad_alloc.
+  TallIndex CopyTo(SharedHeap* heap) const;
+  // What another process needs to attach to the index: first a number that no other index of this process has. Empty if no tree
+  // is shared. May throw std::bad_alloc.
+  std::vector<uint64_t> Shared() const;
+  // The index of another process, whose SharedHeap `memory` maps; it must outlive the index. `list`: the same list, in this
+  // process. `shared`: the other index's Shared(); trees that do not fit it are empty. May throw std::bad_alloc.
+  static TallIndex Attach(const BraidedList& list, const SharedMemory& memory, std::span<const uint64_t> shared);
+
+  // ---- Searches
 
   // Returns the start of a reader's search: the last indexed node before the target, or the head if there is none; its bound is
   // the next indexed node. Uses the nodes of the reader's region, or those of the largest region if its own has few. `reader`:
@@ -132,7 +152,7 @@ class TallIndex {
 
   // `before` and `changes`: both null, or neither.
   TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const TallIndex* before, const IndexChanges* changes,
-            const std::atomic<bool>* stop);
+            const std::atomic<bool>* stop, SharedHeap* heap);
   // The stop flag of a construction; may be null.
   using Stop = const std::atomic<bool>*;
   static bool IsStopped(Stop stop) { return stop != nullptr && stop->load(std::memory_order_acquire); }
@@ -174,7 +194,14 @@ class TallIndex {
     return list_.order().equal_means_same() && nodes <= IndexTree::MaxNodes(max_tree_bytes_, true);
   }
 
+  // A number that no other index of this process has.
+  static uint64_t NextId();
+  // Words of Shared for each region, behind the number.
+  static constexpr size_t kSharedWords = 4;
+
   const BraidedList list_;
+  SharedHeap* const heap_;
+  uint64_t id_ = NextId();
   uint64_t max_tree_bytes_ = 0;
   std::vector<Tree> regions_;
 };

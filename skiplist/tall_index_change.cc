@@ -26,7 +26,8 @@ class TallIndex::ChangePass {
         added_(changes->added.size()),
         replaced_(changes->replaced.size()),
         removed_(changes->removed.size()),
-        builder_(before_.heap() != nullptr ? before_.heap() : std::make_shared<PieceHeap>(), makes_bits) {}
+        builder_(&index->list_.regions(), before_.heap() != nullptr ? before_.heap() : std::make_shared<PieceHeap>(index->heap_),
+                 makes_bits) {}
 
   // Returns false if the changes do not fit, an allocation has failed, or the construction was stopped.
   // `done`: pieces of the old tree before this number are in the new one.
@@ -81,7 +82,7 @@ class TallIndex::ChangePass {
   // Returns the piece of the predecessor of an added node; 0 for the head.
   uint64_t PieceBefore(const IndexChanges::Added& added) const {
     if (added.before == nullptr) return 0;
-    const uint64_t place = Find(added.node.prefix(), *added.node.entry());
+    const uint64_t place = Find(added.node.prefix(), *index_.list_.regions().Resolve<LogEntry>(added.node.entry()));
     return place == 0 ? 0 : IndexTree::PieceOf(before_.Prev(place));
   }
 
@@ -104,18 +105,19 @@ class TallIndex::ChangePass {
     uint32_t bit = IndexTree::Builder::kUnknown;
     for (uint64_t i = 0, nodes = at.left_forward(); i < nodes; ++i, at.Next()) {
       const IndexNode node = IndexNode::FromWord(at.prefix(), at.word());
+      const LogEntry* const entry = at.entry();
       if (bits != nullptr && i > 0) bit = std::min<uint32_t>(bit, bits[i]);
-      if (removed_ > 0 && changes_.removed[removed_ - 1] == node.entry()) {
+      if (removed_ > 0 && changes_.removed[removed_ - 1] == entry) {
         --removed_;
       } else {
-        const bool is_replaced = replaced_ > 0 && changes_.replaced[replaced_ - 1].from == node.entry();
+        const bool is_replaced = replaced_ > 0 && changes_.replaced[replaced_ - 1].from == entry;
         builder_.Add(is_replaced ? node.With(changes_.replaced[--replaced_].to) : node,
                      is_known ? bit : IndexTree::Builder::kUnknown);
         is_known = bits != nullptr;
         bit = IndexTree::Builder::kUnknown;
       }
       const size_t left = added_;
-      AddBehind(node.entry());
+      AddBehind(entry);
       is_known &= left == added_;
     }
     if (added != added_) added_piece_ = kUnknown;

@@ -78,7 +78,8 @@ TEST(IndexPiecesConcurrentTest, ReadersKeepTheirVersions) {
     const auto before = published.Get();
     IndexChanges changes = before->NewChanges();
     const LogEntry* const leads = store.Resolve(store.Find(i * 7919 % kNodes + 1));
-    changes.Add(0, added[i], store.order().Prefix(added[i]->key()), true, [leads](uint32_t) { return leads; });
+    changes.Add(0, added[i], store.regions()->Find(added[i]), store.order().Prefix(added[i]->key()), true,
+                [leads](uint32_t) { return leads; });
     auto fresh = std::make_shared<TallIndex>(*before, changes, kNodes, kBytes);
     EXPECT_LE(fresh->written_nodes(), 2 * IndexTree::kPieceNodes);
     EXPECT_EQ(fresh->size(0), kNodes + i + 1);

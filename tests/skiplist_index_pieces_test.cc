@@ -1,6 +1,7 @@
 // Versions of an index share pieces: each is right, also when others were made of it or are gone, and a merge costs what changed.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "skiplist/tall_index.h"
 #include "tests/support/key_kinds.h"
 #include "tests/support/level_store.h"
+#include "tests/support/same_index.h"
 
 namespace braiddb::test {
 namespace {
@@ -47,8 +49,12 @@ class IndexPiecesTest : public testing::TestWithParam<std::tuple<uint32_t, size_
     }
     for (Region& region : regions_) region.states.resize(region.entries[0].size());
     for (uint32_t region = 0; region < regions; ++region) empty_.SetHead(region, heads_[region]);
-    index_ = std::make_unique<TallIndex>(empty_, 1, kBytes);
+    heap_ = SharedHeap::Create();
+    mapped_ = SharedMemory::Attach(heap_->memory().OpenToRead(), false, 1);
+    index_ = std::make_unique<TallIndex>(empty_, 1, kBytes, nullptr, heap_.get());
   }
+  // An index of another process, which maps the memory elsewhere.
+  TallIndex Attached(const TallIndex& index) const { return TallIndex::Attach(empty_, *mapped_, index.Shared()); }
 
   // Nodes with these numbers: each becomes another state. From the last to the first, as a merge does.
   void Note(IndexChanges* changes, uint32_t region, uint64_t begin, uint64_t end, uint64_t one_in) {
@@ -62,11 +68,11 @@ class IndexPiecesTest : public testing::TestWithParam<std::tuple<uint32_t, size_
         const uint64_t twin = random_.Uniform(2);
         of.states[i] = twin == 1 ? kTwin : kFirst;
         const LogEntry* const added = of.entries[twin][i];
-        changes->Add(region, added, store_.order().Prefix(added->key()), store_.order().PrefixIsWhole(added->key()),
-                     [&](uint32_t) { return NodeBefore(of, before, i); });
+        changes->Add(region, added, store_.regions()->Find(added), store_.order().Prefix(added->key()),
+                     store_.order().PrefixIsWhole(added->key()), [&](uint32_t) { return NodeBefore(of, before, i); });
       } else if (random_.OneIn(removes_ ? 10 : 2)) {
         of.states[i] = before[i] == kTwin ? kFirst : kTwin;
-        changes->Replace(region, entry, of.entries[of.states[i] == kTwin][i]);
+        changes->Replace(region, entry, store_.regions()->Find(of.entries[of.states[i] == kTwin][i]));
       } else {
         of.states[i] = kOut;
         changes->Remove(region, entry);
@@ -186,6 +192,8 @@ class IndexPiecesTest : public testing::TestWithParam<std::tuple<uint32_t, size_
   Region regions_[2];
   uint64_t heads_[2][kMaxHeight] = {};
   BraidedList empty_;
+  std::unique_ptr<SharedHeap> heap_;
+  std::unique_ptr<SharedMemory> mapped_;
   std::unique_ptr<TallIndex> index_;
   bool removes_ = false;
   uint64_t changed_ = 0;
@@ -216,6 +224,7 @@ TEST_P(IndexPiecesTest, EachVersionStaysWhatItWas) {
     auto index = std::make_unique<TallIndex>(*index_, changes, kEntries, kBytes);
     for (uint32_t region = 0; region < regions; ++region) {
       ASSERT_NO_FATAL_FAILURE(Expect(*index, region, regions_[region].states));
+      ASSERT_NO_FATAL_FAILURE(Expect(Attached(*index), region, regions_[region].states));
     }
     EXPECT_LE(index->written_nodes(), 2 * IndexTree::kPieceNodes * changed_);
     old.index = std::exchange(index_, std::move(index));
@@ -224,9 +233,78 @@ TEST_P(IndexPiecesTest, EachVersionStaysWhatItWas) {
     for (const Kept& one : kept) {
       for (uint32_t region = 0; region < regions; ++region) {
         ASSERT_NO_FATAL_FAILURE(Expect(*one.index, region, one.states[region]));
+        ASSERT_NO_FATAL_FAILURE(Expect(Attached(*one.index), region, one.states[region]));
       }
     }
   }
+}
+
+// ---- Other processes
+
+TEST_P(IndexPiecesTest, ACopyInASharedHeapIsTheSameIndex) {
+  const uint32_t regions = std::get<0>(GetParam());
+  auto index = std::make_unique<TallIndex>(empty_, 1, kBytes);
+  const auto change = [&](uint64_t one_in) {
+    IndexChanges changes = index->NewChanges();
+    for (uint32_t region = 0; region < regions; ++region) Note(&changes, region, 0, kEntries, one_in);
+    index = std::make_unique<TallIndex>(*index, changes, kEntries, kBytes);
+  };
+  change(2);
+  EXPECT_TRUE(index->Shared().empty());
+  EXPECT_FALSE(index->IsIn(heap_.get()));
+  index = std::make_unique<TallIndex>(index->CopyTo(heap_.get()));
+  EXPECT_TRUE(index->IsIn(heap_.get()));
+  for (int round = 0; round < 3; ++round, change(5)) {  // later versions are shared, too
+    const TallIndex attached = Attached(*index);
+    for (uint32_t region = 0; region < regions; ++region) {
+      ASSERT_NO_FATAL_FAILURE(Expect(*index, region, regions_[region].states));
+      ASSERT_NO_FATAL_FAILURE(Expect(attached, region, regions_[region].states));
+    }
+    EXPECT_TRUE(HaveSameNodes(*index, attached, regions));
+  }
+}
+
+// A reader that has expired may find anything in the memory of an index. It must come to an end, inside that memory.
+TEST_P(IndexPiecesTest, MemoryInOtherUseIsRead) {
+  IndexChanges changes = index_->NewChanges();
+  for (uint32_t region = 0; region < std::get<0>(GetParam()); ++region) Note(&changes, region, 0, kEntries, 2);
+  const TallIndex index(*index_, changes, kEntries, kBytes);
+  const std::vector<uint64_t> words = index.Shared();
+  const TallIndex before = Attached(index);
+  uint64_t found = 0;
+  const auto search = [&](const TallIndex& attached) {
+    for (uint32_t region = 0; region < std::get<0>(GetParam()); ++region) {
+      const IndexTree& nodes = attached.NodesOf(region);
+      for (int i = 0; i < 20; ++i) {
+        const std::string key = keys_.draw(&random_);
+        const SearchKey target(store_.order(), key, random_.Uniform(kEntries));
+        const uint64_t place = attached.Find(region, target);
+        ASSERT_LE(place, nodes.End());
+        if (place < nodes.End()) found += attached.At(region, place)->key().size();
+      }
+      uint64_t steps = 0;
+      for (IndexTree::Iterator at(&nodes); steps < 2 * kEntries; ++steps) {
+        if (steps == 0) at.Set(nodes.Normalize(0));
+        if (at.is_out() || !at.Next()) break;
+        found += at.entry()->height();
+      }
+      ASSERT_LE(steps, nodes.nodes());
+    }
+  };
+  search(before);
+  constexpr uint64_t kUsed = 2 << 20;
+  for (uint64_t round = 0; round < 400 / kSlowdown; ++round) {
+    for (uint64_t i = 0; i < 64; ++i) {
+      const uint64_t offset = 4096 + random_.Uniform(kUsed / 8) * 8;
+      const uint64_t word = random_.OneIn(2) ? random_.Next() : random_.Uniform(4096);
+      std::memcpy(heap_->At(offset), &word, sizeof(word));
+    }
+    ASSERT_NO_FATAL_FAILURE(search(before));
+    std::vector<uint64_t> others = words;
+    if (random_.OneIn(2)) others[random_.Uniform(others.size())] = random_.OneIn(2) ? random_.Next() : random_.Uniform(kUsed);
+    ASSERT_NO_FATAL_FAILURE(search(TallIndex::Attach(empty_, *mapped_, others)));
+  }
+  EXPECT_GT(found, 0u);
 }
 
 // ---- What a merge costs
@@ -246,7 +324,8 @@ class IndexCostTest : public testing::Test {
   void Add(IndexChanges* changes, uint64_t number) {
     const LogEntry* const entry = store_.Resolve(store_.Write({EightByteKey(10 * number + 15), ++sequence_, false, 0, 1}));
     const LogEntry* const before = store_.Resolve(store_.Find(number + 1));
-    changes->Add(0, entry, store_.order().Prefix(entry->key()), true, [before](uint32_t) { return before; });
+    changes->Add(0, entry, store_.regions()->Find(entry), store_.order().Prefix(entry->key()), true,
+                 [before](uint32_t) { return before; });
   }
 
   LevelStore store_{1};
@@ -325,7 +404,8 @@ TEST_F(IndexCostTest, BitPositionsKeepTheBound) {
     const LogEntry* const last = index->At(0, index->NodesOf(0).Prev(index->NodesOf(0).End()));
     for (uint64_t i = kStep; i-- > 0;) {
       const LogEntry* const entry = store_.Resolve(store_.Find(alike[count + i].sequence));
-      changes.Add(0, entry, store_.order().Prefix(entry->key()), false, [last](uint32_t) { return last; });
+      changes.Add(0, entry, store_.regions()->Find(entry), store_.order().Prefix(entry->key()), false,
+                  [last](uint32_t) { return last; });
     }
     index = std::make_unique<TallIndex>(*index, changes, count + kStep, bound);
   }

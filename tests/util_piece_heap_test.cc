@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/support/db_test_util.h"
+#include "util/page_size.h"
 #include "util/piece_heap.h"
 
 namespace braiddb::test {
@@ -66,6 +67,32 @@ TEST(PieceHeapTest, PiecesKeepWhatIsTheirs) {
   }
   EXPECT_EQ(heap.used_bytes(), 0u);
   EXPECT_EQ(heap.mapped_bytes(), 0u);
+}
+
+// Other processes find what was written, and the memory goes back with the slabs.
+TEST(PieceHeapTest, PiecesLieInTheSharedHeap) {
+  const auto shared = SharedHeap::Create();
+  const auto mapped = SharedMemory::Attach(shared->memory().OpenToRead(), false, 1);
+  const uint64_t first = shared->Allocate(1);
+  shared->Free(first, 1);
+  {
+    PieceHeap heap(shared.get());
+    std::vector<Held> all;
+    for (uint8_t i = 1; i < 250; ++i) {
+      all.push_back({heap.Allocate(16 << 10), 16 << 10, i, 1});
+      std::memset(all.back().piece.memory, i, 16 << 10);
+    }
+    for (const Held& held : all) {
+      const auto offset = static_cast<uint64_t>(static_cast<uint8_t*>(held.piece.memory) - shared->At(0));
+      ASSERT_LT(offset, mapped->bytes());
+      EXPECT_EQ(mapped->base()[offset], held.fill);
+      EXPECT_EQ(mapped->base()[offset + held.bytes - 1], held.fill);
+    }
+    heap.Release(all.size(), [&](uint64_t i) { return all[i].piece.id; });
+    EXPECT_EQ(heap.mapped_bytes(), 0u);
+  }
+  EXPECT_EQ(shared->Allocate(4 << 20) % kHugePageBytes, 0u);
+  EXPECT_EQ(shared->Allocate(1), first) << "all ranges came back";
 }
 
 // What is announced is what is mapped, and a slab is a huge page if there is data for one.

@@ -11,14 +11,14 @@
 namespace braiddb {
 namespace {
 
-void* Map(uint64_t bytes) {
+void* MapPrivate(uint64_t bytes) {
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
 // Whole huge pages: more is mapped, and what lies outside of them is given back.
 void* MapAligned(uint64_t bytes, uint64_t alignment) {
-  auto* const memory = static_cast<char*>(Map(bytes + alignment));
+  auto* const memory = static_cast<char*>(MapPrivate(bytes + alignment));
   if (memory == nullptr) return nullptr;
   const uint64_t before = (alignment - reinterpret_cast<uintptr_t>(memory) % alignment) % alignment;
   if (before > 0) munmap(memory, before);
@@ -132,21 +132,36 @@ PieceHeap::Slab* PieceHeap::AddSlab(uint64_t bytes) {
   if (slab == slabs_.end()) slab = slabs_.emplace(slabs_.end());
   const uint64_t size = (wanted + kPage - 1) / kPage * kPage;
   slab->used.assign(size / kGranule / kWordBits, 0);
-  slab->memory = static_cast<char*>(size == kSlabBytes ? MapAligned(size, kSlabBytes) : Map(size));
+  Map(&*slab, size);
   if (slab->memory == nullptr) return nullptr;
-  (void)madvise(slab->memory, size, MADV_DONTDUMP);
   slab->bytes = size;
   slab->free = slab->longest = size / kGranule;
   mapped_ += size;
   return &*slab;
 }
 
+// Advice has no effect on pages of a SharedHeap, so a slab of a huge page gets its pages, which are then collapsed.
+void PieceHeap::Map(Slab* slab, uint64_t bytes) const {
+  slab->heap_offset = shared_ == nullptr ? 0 : shared_->Allocate(bytes);
+  if (slab->heap_offset != 0) {
+    slab->memory = reinterpret_cast<char*>(shared_->At(slab->heap_offset));
+    if (bytes == kSlabBytes && PopulatePages(slab->memory, bytes) == 0) (void)CollapseHugePages(slab->memory, bytes);
+    return;
+  }
+  slab->memory = static_cast<char*>(bytes == kSlabBytes ? MapAligned(bytes, kSlabBytes) : MapPrivate(bytes));
+  if (slab->memory != nullptr) (void)madvise(slab->memory, bytes, MADV_DONTDUMP);
+}
+
 void PieceHeap::Unmap(Slab* slab) {
   if (slab->memory == nullptr) return;
-  munmap(slab->memory, slab->bytes);
+  if (slab->heap_offset != 0) {
+    shared_->Free(slab->heap_offset, slab->bytes);
+  } else {
+    munmap(slab->memory, slab->bytes);
+  }
   mapped_ -= slab->bytes;
   slab->memory = nullptr;
-  slab->bytes = slab->free = slab->longest = 0;
+  slab->bytes = slab->heap_offset = slab->free = slab->longest = 0;
 }
 
 }  // namespace braiddb

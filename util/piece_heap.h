@@ -8,12 +8,16 @@
 // SIZE       Slabs have kSlabBytes, which is a huge page. The slabs of a small heap are smaller: those of pieces that the user
 //            announces have what these need. Else a slab is as large as a part of all that is mapped, or as the pieces that
 //            were allocated since the last announcement. Pages that are never touched take no memory.
+// SHARED     The slabs of a heap over a SharedHeap are ranges of it, so other processes can read the pieces. Where the SharedHeap
+//            has no room, a slab is private.
 // Thread safety: all calls at any time. What a piece holds is the user's matter.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
 #include <vector>
+
+#include "util/shared_memory.h"
 
 namespace braiddb {
 
@@ -28,7 +32,8 @@ class PieceHeap {
     uint32_t id = 0;
   };
 
-  PieceHeap() = default;
+  // `shared`: where the slabs lie; it must outlive this heap. Null: private memory.
+  explicit PieceHeap(SharedHeap* shared = nullptr) : shared_(shared) {}
   PieceHeap(const PieceHeap&) = delete;
   PieceHeap& operator=(const PieceHeap&) = delete;
   ~PieceHeap();
@@ -54,6 +59,7 @@ class PieceHeap {
 
   uint64_t used_bytes() const;
   uint64_t mapped_bytes() const;
+  SharedHeap* shared() const { return shared_; }
 
  private:
   static constexpr uint64_t kWordBits = 64;
@@ -64,6 +70,7 @@ class PieceHeap {
   struct Slab {
     char* memory = nullptr;  // null: none
     uint64_t bytes = 0;
+    uint64_t heap_offset = 0;    // in the SharedHeap; 0: the slab is private
     uint64_t free = 0;           // granules
     uint64_t longest = 0;        // no free range has more granules
     std::vector<uint64_t> used;  // bits
@@ -80,10 +87,13 @@ class PieceHeap {
   static void Mark(Slab* slab, uint64_t first, uint64_t count, bool is_used);
   // A slab with room for so many bytes; null if there is no memory.
   Slab* AddSlab(uint64_t bytes);
+  // Sets `memory` and `heap_offset` of a slab of so many bytes. Null: there is no memory.
+  void Map(Slab* slab, uint64_t bytes) const;
   void Unmap(Slab* slab);
   void Free(uint32_t id);
   Piece Take(Slab* slab, uint64_t first, uint64_t count);
 
+  SharedHeap* const shared_;
   mutable std::mutex mutex_;
   std::vector<Slab> slabs_;
   std::vector<Range> pieces_;

@@ -18,6 +18,7 @@ constinit const LevelKind BraidedLevel::kKind = {
                  const LevelPlace& place) { return Create(regions, place); },
     .open = Open,
     .attach = Attach,
+    .attach_index = AttachIndex,
     .new_media = []() -> std::unique_ptr<LevelMedia> { return std::make_unique<BraidedMedia>(); },
 };
 
@@ -51,7 +52,7 @@ Status BraidedLevel::Open(const Options& options, const Parts& parts, uint64_t j
   return Status::OK();
 }
 
-// A reader of another process searches the list without an index, and sees each store of a merge.
+// A reader of another process sees each store of a merge. The index that it uses, if any, belongs to its view.
 Status BraidedLevel::Attach(const RegionSet& regions, const KeyOrder& order, const LevelPlace& place,
                             std::shared_ptr<const OrderedLevel>* level) {
   std::shared_ptr<const BraidedSkipList> list;
@@ -60,16 +61,35 @@ Status BraidedLevel::Attach(const RegionSet& regions, const KeyOrder& order, con
   return status;
 }
 
+std::shared_ptr<const OrderedLevel> BraidedLevel::AttachIndex(const OrderedLevel& attached, const SharedMemory& memory,
+                                                              std::span<const uint64_t> shared) {
+  const auto& list = static_cast<const BraidedSkipList&>(attached);
+  return list.With(TallIndex::Attach(list.list(), memory, shared));
+}
+
 std::shared_ptr<const OrderedLevel> BraidedLevel::View() const { return Current(); }
 
 // If no DRAM is available, the view has no index. Reads are then slower but correct.
 // Builds the index outside of the mutex, since View must not wait for it. The old list object is destroyed after the mutex is
 // released.
 void BraidedLevel::Refresh(uint64_t l1_entries) {
-  std::shared_ptr<const BraidedSkipList> fresh = Current()->WithIndex(l1_entries, index_bytes_, changes_.get(), parts_.stop);
+  std::shared_ptr<const BraidedSkipList> fresh =
+      Current()->WithIndex(l1_entries, index_bytes_, changes_.get(), parts_.stop, shared_heap());
   changes_.reset();
   index_is_current_ = true;
   BRAIDDB_SYNC_POINT_ARG("BraidedLevel::Refresh", fresh.get());
+  Install(std::move(fresh));
+}
+
+// A copy has the nodes of the original, so a merge or Refresh goes on with it.
+bool BraidedLevel::Share() {
+  const std::shared_ptr<const BraidedSkipList> now = Current();
+  if (shared_heap() == nullptr || now->index().IsIn(shared_heap())) return false;
+  Install(now->With(now->index().CopyTo(shared_heap())));
+  return true;
+}
+
+void BraidedLevel::Install(std::shared_ptr<const BraidedSkipList> fresh) {
   std::lock_guard lock(mutex_);
   list_.swap(fresh);
 }

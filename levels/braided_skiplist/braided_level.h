@@ -23,9 +23,12 @@ class BraidedLevel final : public LastLevel {
   static Status Open(const Options& options, const Parts& parts, uint64_t job, std::unique_ptr<LastLevel>* result);
   static Status Attach(const RegionSet& regions, const KeyOrder& order, const LevelPlace& place,
                        std::shared_ptr<const OrderedLevel>* level);
+  static std::shared_ptr<const OrderedLevel> AttachIndex(const OrderedLevel& attached, const SharedMemory& memory,
+                                                         std::span<const uint64_t> shared);
 
   std::shared_ptr<const OrderedLevel> View() const override;
   void Refresh(uint64_t l1_entries) override;
+  bool Share() override;
   Status Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) override;
   Status Sweep(const MergeJob& job, const KeyRanges& ranges, MergeStats* stats) override;
   Status Discard() override { return Status::OK(); }
@@ -36,6 +39,10 @@ class BraidedLevel final : public LastLevel {
 
  private:
   BraidedLevel(const Options& options, const Parts& parts) : parts_(parts), index_bytes_(options.l1_index_size) {}
+  SharedHeap* shared_heap() const {
+    return parts_.shared_heap == nullptr ? nullptr : parts_.shared_heap->load(std::memory_order_acquire);
+  }
+  void Install(std::shared_ptr<const BraidedSkipList> fresh);
   ZipperContext ContextFor(const MergeJob& job);
   static std::unique_ptr<EntryFilter> NewFilter(const MergeJob& job);
   std::shared_ptr<const BraidedSkipList> Current() const {
