@@ -16,6 +16,7 @@ uint64_t CountLessIn(const uint64_t (&keys)[kCount], uint64_t key) {
 IndexTree& IndexTree::operator=(IndexTree&& other) noexcept {
   std::swap(heap_, other.heap_);
   std::swap(regions_, other.regions_);
+  std::swap(distance_, other.distance_);
   std::swap(is_foreign_, other.is_foreign_);
   std::swap(is_shared_, other.is_shared_);
   std::swap(top_, other.top_);
@@ -113,9 +114,10 @@ void IndexTree::FetchBackward(uint64_t place, uint64_t count) const {
 
 // ---- Building
 
-IndexTree::Builder::Builder(const RegionSet* regions, std::shared_ptr<PieceHeap> heap, bool makes_bits)
+IndexTree::Builder::Builder(const RegionSet* regions, uint32_t region, std::shared_ptr<PieceHeap> heap, bool makes_bits)
     : makes_bits_(makes_bits), pending_(2 * kPieceNodes), pending_bits_(2 * kPieceNodes) {
   tree_.regions_ = regions;
+  if (region != kSeveral) tree_.distance_ = reinterpret_cast<uint64_t>(regions->base(region)) - PmPtr(region, 0).raw();
   tree_.heap_ = std::move(heap);
 }
 

@@ -59,6 +59,7 @@ IndexTree IndexTree::Attach(const SharedMemory& memory, const RegionSet& regions
 IndexTree IndexTree::CopyTo(std::shared_ptr<PieceHeap> heap) const {
   IndexTree copy;
   copy.regions_ = regions_;
+  copy.distance_ = distance_;
   copy.heap_ = std::move(heap);
   uint64_t bytes = 0;
   for (const PieceRef& piece : pieces_) bytes += PieceBytes(piece.nodes, piece.has_bits);

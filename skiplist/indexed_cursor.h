@@ -26,9 +26,11 @@ namespace braiddb {
 //     keys with the target's prefix. A step prefetches one entry, kMost entries ahead; after a seek the distance grows to
 //     kMost.
 // Thread safety: one thread at a time, concurrent with any change of the list. The list and the index must outlive the cursor.
+// kIsNear: the index is_near() (IndexTree), so a step has no branch for other indexes.
+template <bool kIsNear>
 class IndexedCursor final : public EntryCursor {
  public:
-  // REQUIRES: index->HasEveryNode(reader).
+  // REQUIRES: index->HasEveryNode(reader), and kIsNear is right.
   IndexedCursor(const TallIndex* index, uint32_t reader)
       : EntryCursor(true, index->FetchBytes(reader)),
         index_(index),
@@ -136,6 +138,7 @@ class IndexedCursor final : public EntryCursor {
     }
     return sought_;
   }
+  static const LogEntry* EntryOf(const IndexTree::Iterator& at) { return kIsNear ? at.near_entry() : at.entry(); }
   uint64_t Before(uint64_t place) const { return place == 0 ? IndexTree::Iterator::kBeforeFirst : nodes_.Prev(place); }
   void GoTo(uint64_t place) {
     if (std::exchange(sought_, place) != place) FetchFirst();
@@ -144,7 +147,7 @@ class IndexedCursor final : public EntryCursor {
   void FetchFirst() {
     if (sought_ > 0) Fetch(nodes_.EntryAt(nodes_.Prev(sought_)));
     fetched_.Set(sought_);
-    for (ahead_ = 0; ahead_ < kFirst && !fetched_.is_out(); ++ahead_, fetched_.Next()) Fetch(fetched_.entry());
+    for (ahead_ = 0; ahead_ < kFirst && !fetched_.is_out(); ++ahead_, fetched_.Next()) Fetch(EntryOf(fetched_));
   }
   // Ends a seek at `place`: the prefetched entries are kept if the place is the one around which they lie.
   void Begin(uint64_t place) {
@@ -163,7 +166,7 @@ class IndexedCursor final : public EntryCursor {
   void Show(bool is_there) {
     if (__builtin_expect(is_there, 1)) {
       prefix_ = at_.prefix();
-      entry_ = at_.entry();
+      entry_ = EntryOf(at_);
     } else {
       entry_ = nullptr;
     }
@@ -172,19 +175,19 @@ class IndexedCursor final : public EntryCursor {
   void FetchForward() {
     if (__builtin_expect(steady_ != Steady::kForward, 0)) return FetchMoreForward();
     if (__builtin_expect(fetched_.is_out(), 0)) return;
-    Fetch(fetched_.entry());
+    Fetch(EntryOf(fetched_));
     fetched_.Next();
   }
   void FetchMoreForward() {
     if (goes_back_) Turn(false);
     CountStep();
-    for (; ahead_ < distance_ && !fetched_.is_out(); ++ahead_, fetched_.Next()) Fetch(fetched_.entry());
+    for (; ahead_ < distance_ && !fetched_.is_out(); ++ahead_, fetched_.Next()) Fetch(EntryOf(fetched_));
     if (ahead_ == kMost) steady_ = Steady::kForward;
   }
   // As FetchForward. Backward, fetched_ is the last node that was prefetched.
   void FetchBackward() {
     if (__builtin_expect(steady_ != Steady::kBackward, 0)) return FetchMoreBackward();
-    if (!fetched_.is_out() && fetched_.Prev()) Fetch(fetched_.entry());
+    if (!fetched_.is_out() && fetched_.Prev()) Fetch(EntryOf(fetched_));
   }
   void FetchMoreBackward() {
     if (at_.is_out()) return;
@@ -192,7 +195,7 @@ class IndexedCursor final : public EntryCursor {
     CountStep();
     for (; ahead_ < distance_ && fetched_.place() > 0; ++ahead_) {
       fetched_.Prev();
-      Fetch(fetched_.entry());
+      Fetch(EntryOf(fetched_));
     }
     if (ahead_ == kMost) steady_ = Steady::kBackward;
   }

@@ -42,7 +42,7 @@ TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_byt
   for (uint32_t region = 0; region < regions_.size(); ++region) {
     Tree tree;
     if (changes != nullptr && changes->Of(region).layer == layer)
-      tree = Change(before->regions_[region], changes->Of(region), max_nodes, stop);
+      tree = Change(region, before->regions_[region], changes->Of(region), max_nodes, stop);
     if (tree.nodes.nodes() == 0) tree = Walk(list, region, layer, max_nodes, stop);
     tree.region = regions_[region].region;
     regions_[region] = std::move(tree);
@@ -83,7 +83,7 @@ TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32
   Tree tree;
   try {
     const bool makes_bits = MakesBits(taken);
-    IndexTree::Builder builder(&list.regions(), std::make_shared<PieceHeap>(heap_), makes_bits);
+    IndexTree::Builder builder(&list.regions(), RegionOfAll(region), std::make_shared<PieceHeap>(heap_), makes_bits);
     builder.Expect(taken, makes_bits && std::ranges::any_of(shares, &Share::has_bits));
     for (const Share& share : shares) {
       for (size_t i = 0; i < share.nodes.size() && left > 0; ++i, --left)

@@ -161,6 +161,8 @@ class TallIndex {
   // Returns the lowest layer that may be indexed. With several regions each has an index over its own nodes; the bottom list
   // links the nodes of all regions, so it is indexed only if there is one region.
   uint32_t LowestLayer() const { return regions_.size() == 1 ? 0 : 1; }
+  // Returns the region of all nodes of a region's tree, as IndexTree::Builder takes it.
+  uint32_t RegionOfAll(uint32_t region) const { return Lists() == regions_.size() ? region : IndexTree::Builder::kSeveral; }
   // Returns the average number of entries from one node of a layer to the next one.
   uint64_t NodesApart(uint32_t layer) const;
   const Tree& TreeOf(uint32_t reader) const { return regions_[regions_[reader].region]; }
@@ -176,7 +178,7 @@ class TallIndex {
   // Builds a tree by a walk. Empty, and not whole, if it was stopped or an allocation has failed.
   Tree Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes, Stop stop) const;
   // Builds a tree from the one before and the changes. Empty if the changes do not fit, or if it was stopped.
-  Tree Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes, Stop stop) const;
+  Tree Change(uint32_t region, const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes, Stop stop) const;
   // Makes a tree of the builder's nodes. Empty if an allocation has failed.
   Tree Finish(IndexTree::Builder* builder, uint32_t layer) const;
   // Adds the steps among alike nodes. None if there is no memory, if the tree would exceed max_tree_bytes_, or if it was stopped.

@@ -17,7 +17,8 @@ namespace braiddb {
 //        false, and a walk builds the index.
 class TallIndex::ChangePass {
  public:
-  ChangePass(const TallIndex* index, const Tree* before, const IndexChanges::Region* changes, bool makes_bits, Stop stop)
+  ChangePass(const TallIndex* index, uint32_t region, const Tree* before, const IndexChanges::Region* changes, bool makes_bits,
+             Stop stop)
       : index_(*index),
         tree_(*before),
         before_(before->nodes),
@@ -26,8 +27,8 @@ class TallIndex::ChangePass {
         added_(changes->added.size()),
         replaced_(changes->replaced.size()),
         removed_(changes->removed.size()),
-        builder_(&index->list_.regions(), before_.heap() != nullptr ? before_.heap() : std::make_shared<PieceHeap>(index->heap_),
-                 makes_bits) {}
+        builder_(&index->list_.regions(), index->RegionOfAll(region),
+                 before_.heap() != nullptr ? before_.heap() : std::make_shared<PieceHeap>(index->heap_), makes_bits) {}
 
   // Returns false if the changes do not fit, an allocation has failed, or the construction was stopped.
   // `done`: pieces of the old tree before this number are in the new one.
@@ -143,13 +144,14 @@ class TallIndex::ChangePass {
 // The number of nodes is known beforehand. A tree with another number proves that the changes did not fit, for example that a
 // removed node was not in the index. If the bit positions of all pieces would no longer fit, a walk makes a tree without them.
 // The tree gets positions again when it is much smaller, so that such walks are rare.
-TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes, Stop stop) const {
+TallIndex::Tree TallIndex::Change(uint32_t region, const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes,
+                                  Stop stop) const {
   const uint64_t kept = before.nodes.nodes() - std::min<uint64_t>(before.nodes.nodes(), changes.removed.size());
   const uint64_t count = kept + changes.added.size();
   if (count > max_nodes || (before.nodes.has_bits() && !MakesBits(count))) return {};
   const bool makes_bits = MakesBits(before.nodes.has_bits() ? count : count + count / kRoomForBits);
   try {
-    ChangePass pass(this, &before, &changes, makes_bits, stop);
+    ChangePass pass(this, region, &before, &changes, makes_bits, stop);
     if (!pass.Run()) return {};
     Tree tree = Finish(pass.builder(), before.layer);
     if (tree.nodes.nodes() != count) return {};
