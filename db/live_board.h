@@ -18,7 +18,7 @@
 namespace braiddb {
 
 // Changes with each change of a structure that readers of other processes use: LiveBoard, ReaderSlot, the blocks of live_view.h,
-// memtables, L0Index, TableOrder, IndexTree, LookupCache, entries.
+// memtables, L0Index, TableOrder, IndexTree, AlikeSteps, LookupCache, entries.
 inline constexpr uint64_t kLiveLayout = 5;
 
 // What one thread of the owner has announced; see db/visibility.cc.
@@ -78,6 +78,8 @@ struct ReaderSlot {
   std::atomic<uint64_t> answers;                   // the number of news that the reader has handled
   std::atomic<uint32_t> snapshots_used;            // all snapshots are in the first so many elements
   std::atomic<uint64_t> snapshots[kMaxSnapshots];  // registered sequence numbers plus 1; 0: unused
+  // 1: the reader has made an iterator. The owner stores 0 when it looks.
+  alignas(64) std::atomic<uint32_t> iterator_came;
   // Written by the owner. Not 0: the owner keeps nothing for this reader any more.
   alignas(128) std::atomic<uint32_t> expired;
 };

@@ -318,7 +318,8 @@ bool DBImpl::AttachOrders(const LiveFamily& from, const FamilyView* before, Fami
     std::shared_ptr<const TableOrder> order;
     if (const auto it = known.find(listed.id); it != known.end() && listed.offset != 0) order = it->second;
     if (order == nullptr && listed.offset != 0) {
-      order = TableOrder::Attach(live_reader_->heap(), {listed.id, listed.offset, listed.entries, listed.fetch_bytes});
+      order =
+          TableOrder::Attach(live_reader_->heap(), {listed.id, listed.offset, listed.entries, listed.fetch_bytes, listed.alike});
       if (order == nullptr) return false;
     }
     if (order != nullptr) {

@@ -92,6 +92,11 @@ class LiveReader {
 
   // A child of fork(2) shares the slot with its parent, and must not store to it.
   bool is_in_child() const { return fork_generation.load(std::memory_order_relaxed) != generation_; }
+  // Lets the owner know that iterators are made, for which it merges sorted arrays.
+  void NoteIterator() {
+    if (slot_->iterator_came.load(std::memory_order_relaxed) == 0 && !is_in_child())
+      slot_->iterator_came.store(1, std::memory_order_relaxed);
+  }
   bool has_expired() const { return slot_->expired.load(std::memory_order_acquire) != 0; }
   // Asks the system. owner_is_gone() knows it some moments later.
   bool IsDisconnected() const { return owner_is_gone() || client_->IsClosed(); }

@@ -67,6 +67,14 @@ void LiveReaders::ExpireAll() noexcept {
   for (auto& [connection, entry] : readers_) entry.slot->expired.store(1, std::memory_order_seq_cst);
 }
 
+bool LiveReaders::IteratorsCame() noexcept {
+  if (!Any()) return false;
+  bool came = false;
+  const std::lock_guard lock(mutex_);
+  for (auto& [connection, entry] : readers_) came |= entry.slot->iterator_came.exchange(0, std::memory_order_relaxed) != 0;
+  return came;
+}
+
 // ORDER  `expired` is stored before the caller reuses anything. A reader whose loads may meet reused memory checks the word after
 //        them.
 uint64_t LiveReaders::MinEpoch() noexcept {

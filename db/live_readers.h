@@ -56,6 +56,8 @@ class LiveReaders {
   // From now on nothing is kept for the readers that exist.
   void ExpireAll() noexcept;
 
+  // Whether a reader has made an iterator since the last call.
+  bool IteratorsCame() noexcept;
   // The smallest epoch that a reader holds; UINT64_MAX if there is none. For EpochManager::Share.
   uint64_t MinEpoch() noexcept;
   // Adds the sequence numbers of all snapshots of readers, in no order. If a number is missing, it is at least as large as every

@@ -270,7 +270,7 @@ void DBImpl::PublishView() noexcept try {
     }
     for (const auto& [order, tables] : levels.orders) {
       const TableOrder::Shared shared = order == nullptr ? TableOrder::Shared() : order->shared();
-      family.orders.push_back({shared.id, shared.offset, shared.entries, shared.fetch_bytes, tables});
+      family.orders.push_back({shared.id, shared.offset, shared.entries, shared.fetch_bytes, tables, shared.alike});
     }
     family.level = levels.l1->Shared();
     view.families.push_back(std::move(family));

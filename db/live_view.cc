@@ -108,7 +108,10 @@ std::vector<uint64_t> LiveView::Encode() const {
     }
     block.Add(family.orders.size());
     for (const LiveOrder& order : family.orders) {
-      for (const uint64_t word : {order.id, order.offset, order.entries, order.fetch_bytes, order.tables}) block.Add(word);
+      const AlikeSteps::Shared& alike = order.alike;
+      for (const uint64_t word : {order.id, order.offset, order.entries, order.fetch_bytes, order.tables, alike.offset,
+                                  alike.nodes, alike.tops, alike.words, alike.bits, alike.shared_bytes})
+        block.Add(word);
     }
     block.Add(family.level.size());
     for (const uint64_t word : family.level) block.Add(word);
@@ -153,9 +156,11 @@ Status LiveView::Decode(const uint64_t* block, uint64_t words, LiveView* view) {
       table.heads.resize(reader.Count(1));
       for (uint64_t& word : table.heads) word = reader.Next();
     }
-    family.orders.resize(reader.Count(5));
+    family.orders.resize(reader.Count(11));
     for (LiveOrder& order : family.orders) {
-      for (uint64_t* const word : {&order.id, &order.offset, &order.entries, &order.fetch_bytes, &order.tables})
+      AlikeSteps::Shared& alike = order.alike;
+      for (uint64_t* const word : {&order.id, &order.offset, &order.entries, &order.fetch_bytes, &order.tables, &alike.offset,
+                                   &alike.nodes, &alike.tops, &alike.words, &alike.bits, &alike.shared_bytes})
         *word = reader.Next();
     }
     family.level.resize(reader.Count(1));

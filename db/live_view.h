@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "braiddb/status.h"
+#include "index/alike_steps.h"
 #include "util/shared_memory.h"
 
 namespace braiddb {
@@ -38,6 +39,7 @@ struct LiveOrder {
   uint64_t entries = 0;
   uint64_t fetch_bytes = 0;
   uint64_t tables = 0;
+  AlikeSteps::Shared alike{};
 };
 
 struct LiveFamily {

@@ -54,6 +54,7 @@ std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options, Column
 std::unique_ptr<Iterator> DBImpl::MakeIterator(const ReadOptions& options, const Family& family) {
   if (options.timestamp.has_value() || options.iter_start_ts.has_value())
     return std::make_unique<ErrorIterator>(TakesNoTimestamp(family.name));
+  if (live_reader_ != nullptr) live_reader_->NoteIterator();
   if (!iterator_came_.load(std::memory_order_relaxed)) iterator_came_.store(true, std::memory_order_relaxed);
   uint64_t sequence = 0;
   if (options.snapshot != nullptr) {

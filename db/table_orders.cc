@@ -107,7 +107,10 @@ void DBImpl::InstallOrder(const Family& family, const Orders& of, const std::sha
 }
 
 bool DBImpl::IteratorsCome() {
-  if (iterator_came_.exchange(false, std::memory_order_relaxed)) flushes_since_iterator_ = 0;
+  bool came = iterator_came_.exchange(false, std::memory_order_relaxed);
+  came |= live_readers_.IteratorsCame();
+  BRAIDDB_SYNC_POINT_ARG("DBImpl::IteratorsCome", &came);
+  if (came) flushes_since_iterator_ = 0;
   if (flushes_since_iterator_ == kFlushesPerIterator) return false;
   ++flushes_since_iterator_;
   return true;

@@ -23,15 +23,16 @@ bool AlikeSteps::AddNode(const Array& array, size_t first, size_t count, size_t 
   const size_t samples = array.size / kSampled + 1;
   // All keys between two keys have the bytes that these two share. Keys shorter than `known` have words that are padded.
   const size_t most_shared = std::min<size_t>(samples * kSampled, UINT32_MAX);
-  if (skip < known || words_.size() + count > kMostWords * samples || shared_.size() + (skip - known) > most_shared) return false;
+  if (skip < known || own_.words.size() + count > kMostWords * samples || own_.shared.size() + (skip - known) > most_shared)
+    return false;
   nodes_.push_back({.first = static_cast<uint32_t>(first),
                     .count = static_cast<uint32_t>(count),
                     .known = static_cast<uint32_t>(known),
                     .skip = static_cast<uint32_t>(skip),
-                    .words = static_cast<uint32_t>(words_.size()),
-                    .shared = static_cast<uint32_t>(shared_.size())});
-  shared_.append(least.substr(known, skip - known));
-  words_.resize(words_.size() + count);
+                    .words = static_cast<uint32_t>(own_.words.size()),
+                    .shared = static_cast<uint32_t>(own_.shared.size())});
+  own_.shared.insert(own_.shared.end(), least.begin() + known, least.begin() + skip);
+  own_.words.resize(own_.words.size() + count);
   return true;
 }
 
@@ -42,15 +43,15 @@ bool AlikeSteps::AddBits(const Array& array, Top* top) {
   for (size_t step = kSampled; end + step <= array.size && array.prefix(end + step - 1) == top->prefix;) end += step;
   while (end < array.size && array.prefix(end) == top->prefix) ++end;
   top->items = static_cast<uint32_t>(end - top->begin);
-  top->bits = bits_.size();
-  bits_.resize(bits_.size() + (end - top->begin));
+  top->bits = own_.bits.size();
+  own_.bits.resize(own_.bits.size() + (end - top->begin));
   Slice before;
   for (size_t i = top->begin; i < end; ++i) {
     if (i % kItemsPerStop == 0 && array.stops()) return false;
     if (i + kAhead < end) array.fetch(i + kAhead);
     const Slice key = array.key(i);
-    if (i > top->begin && !BitTree::Differ(before, key, &bits_[top->bits + (i - top->begin)])) {
-      bits_.resize(top->bits);
+    if (i > top->begin && !BitTree::Differ(before, key, &own_.bits[top->bits + (i - top->begin)])) {
+      own_.bits.resize(top->bits);
       top->bits = kNoBits;
       return true;
     }
@@ -66,16 +67,16 @@ bool AlikeSteps::Fill(const Array& array, const KeyOrder& order, size_t node) {
   for (size_t i = 0; i < of.count; ++i) {
     if (i % kSamplesPerStop == 0 && array.stops()) return false;
     if (i + kAhead < of.count) array.fetch((of.first + i + kAhead) * kSampled);
-    words_[of.words + i] = order.Prefix(BytesFrom(array.key((of.first + i) * kSampled), of.skip));
+    own_.words[of.words + i] = order.Prefix(BytesFrom(array.key((of.first + i) * kSampled), of.skip));
   }
   if (of.count >= kLeastForSteps) {
     nodes_[node].steps = static_cast<uint32_t>(steps_.size());
-    steps_.emplace_back().Build(of.count, [this, &of](size_t i) { return words_[of.words + i]; });
+    steps_.emplace_back().Build(of.count, [this, &of](size_t i) { return own_.words[of.words + i]; });
   }
   const size_t below = nodes_.size();
   for (size_t begin = 0; begin < of.count;) {
     size_t end = begin + 1;
-    while (end < of.count && words_[of.words + end] == words_[of.words + begin]) ++end;
+    while (end < of.count && own_.words[of.words + end] == own_.words[of.words + begin]) ++end;
     if (HasItems(array, of.first + begin, of.first + end, kLeast))
       AddNode(array, of.first + begin, end - begin, of.skip + sizeof(uint64_t));
     begin = end;
@@ -85,7 +86,7 @@ bool AlikeSteps::Fill(const Array& array, const KeyOrder& order, size_t node) {
   return true;
 }
 
-void AlikeSteps::Build(const Array& array, const KeyOrder& order) try {
+void AlikeSteps::Build(const Array& array, const KeyOrder& order, SharedHeap* heap) try {
   *this = {};
   const size_t samples = (array.size + kSampled - 1) / kSampled;
   const bool adds_bits = !array.has_bits;
@@ -119,13 +120,14 @@ void AlikeSteps::Build(const Array& array, const KeyOrder& order) try {
     *this = {};
     return;
   }
-  if (!bits_.empty()) bits_.resize(bits_.size() + BitTree::kPerStep);
+  if (!own_.bits.empty()) own_.bits.resize(own_.bits.size() + BitTree::kPerStep);
   nodes_.shrink_to_fit();
-  words_.shrink_to_fit();
   steps_.shrink_to_fit();
-  shared_.shrink_to_fit();
   tops_.shrink_to_fit();
-  bits_.shrink_to_fit();
+  own_.words.shrink_to_fit();
+  own_.shared.shrink_to_fit();
+  own_.bits.shrink_to_fit();
+  Place(heap);
 } catch (const std::bad_alloc&) {
   *this = {};
   throw;
@@ -133,8 +135,9 @@ void AlikeSteps::Build(const Array& array, const KeyOrder& order) try {
 
 size_t AlikeSteps::bytes() const {
   if (empty()) return 0;
-  size_t bytes = nodes_.capacity() * sizeof(Node) + words_.capacity() * sizeof(uint64_t) + tops_.capacity() * sizeof(Top) +
-                 shared_.capacity() + bits_.capacity() * sizeof(uint16_t) + steps_.capacity() * sizeof(PrefixSteps);
+  size_t bytes = nodes_.capacity() * sizeof(Node) + tops_.capacity() * sizeof(Top) + steps_.capacity() * sizeof(PrefixSteps) +
+                 own_.words.capacity() * sizeof(uint64_t) + own_.bits.capacity() * sizeof(uint16_t) + own_.shared.capacity() +
+                 (block_.heap_offset() == 0 ? 0 : block_.bytes());
   for (const PrefixSteps& steps : steps_) bytes += steps.bytes();
   return bytes;
 }
@@ -164,7 +167,8 @@ const AlikeSteps::Top* AlikeSteps::TopOf(uint64_t prefix) const {
 
 const uint16_t* AlikeSteps::BitsOf(const Top& top, size_t at, size_t end) const {
   if (top.bits == kNoBits || end - at > kMostOfTree) return nullptr;
-  return bits_.data() + top.bits + (at - top.begin);
+  if (at < top.begin || end > top.begin + size_t{top.items}) return nullptr;  // the items of a foreign array may change meanwhile
+  return bits_ + top.bits + (at - top.begin);
 }
 
 bool AlikeSteps::HasSteps(const KeyOrder& order, const SearchKey& target, const Node& node, uint64_t* word) const {

@@ -4,12 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "index/key_order.h"
 #include "index/prefix_steps.h"
+#include "util/huge_array.h"
+#include "util/shared_memory.h"
 
 namespace braiddb {
 
@@ -26,6 +27,8 @@ namespace braiddb {
 // FALLBACK Keys that a node cannot tell apart are left to the caller: equal words of few samples, keys that end inside the shared
 //          bytes of others, comparators that are not bytewise, and all that exceeds the limits. A top node whose keys differ too
 //          far behind has no bits.
+// SHARED   With a SharedHeap, nodes and arrays lie there in one block, so another process can attach to the object. It copies and
+//          checks the nodes, and makes the steps over their words for itself.
 // Thread safety: immutable once built.
 class AlikeSteps {
  public:
@@ -46,8 +49,24 @@ class AlikeSteps {
     // Whether two positions stand for one item, as places in a hole of the array do; null: no two do.
     std::function<bool(size_t, size_t)> is_one = nullptr;
   };
-  // The object is empty if Build was stopped, or threw std::bad_alloc.
-  void Build(const Array& array, const KeyOrder& order);
+  AlikeSteps() = default;
+  AlikeSteps(AlikeSteps&&) noexcept = default;
+  AlikeSteps& operator=(AlikeSteps&&) noexcept = default;
+  // The object is empty if Build was stopped, or threw std::bad_alloc. `heap`: where the object lies, so that other processes can
+  // attach to it; it must outlive the object. Null, or without room: private memory.
+  void Build(const Array& array, const KeyOrder& order, SharedHeap* heap = nullptr);
+
+  // What another process needs to attach to the object.
+  struct Shared {
+    uint64_t offset = 0;  // of the block in the SharedHeap; 0: the object is empty or private
+    uint64_t nodes = 0, tops = 0, words = 0, bits = 0, shared_bytes = 0;
+  };
+  Shared shared() const;
+  // The object of another process, whose SharedHeap `memory` maps; it must outlive the object. `size`: of the array. Empty if
+  // `shared` is not that of an object, or not of one any more. May throw std::bad_alloc.
+  static AlikeSteps Attach(const SharedMemory& memory, const Shared& shared, size_t size);
+  // A copy in `heap`, which may be null. May throw std::bad_alloc.
+  AlikeSteps CopyTo(SharedHeap* heap) const;
 
   // Narrows [*at, *end], in which the first item at or after the target lies. It stays in the range.
   void Narrow(const KeyOrder& order, const SearchKey& target, size_t* at, size_t* end) const {
@@ -95,8 +114,17 @@ class AlikeSteps {
 
   // Adds the bits of the items with the top node's prefix, unless they differ too far behind. False: it was stopped.
   bool AddBits(const Array& array, Top* top);
+  // Sets words_, bits_ and shared_. If there is a heap with room, they lie there.
+  void Place(SharedHeap* heap);
+  // Makes the steps over the words of all nodes that have steps.
+  void MakeSteps();
+  // What the block has: nodes, tops, words, bits, shared bytes, one after the other, each from a multiple of eight bytes on.
+  struct Layout {
+    explicit Layout(const Shared& shared);
+    uint64_t tops, words, bits, shared_bytes, end;  // offsets in the block, in words
+  };
   const Node& NodeOf(const Top& top) const { return nodes_[static_cast<size_t>(&top - tops_.data())]; }
-  Slice SharedBytes(const Node& node) const { return Slice(shared_).substr(node.shared, node.skip - node.known); }
+  Slice SharedBytes(const Node& node) const { return {shared_ + node.shared, node.skip - node.known}; }
   // The target's word in the node, if it has the node's shared bytes and if the node has steps.
   bool HasSteps(const KeyOrder& order, const SearchKey& target, const Node& node, uint64_t* word) const;
   // The samples [first, second) of the node have this word; the samples before have smaller ones. `group`: the result of
@@ -111,10 +139,18 @@ class AlikeSteps {
 
   std::vector<Node> nodes_;  // the first tops_.size() are the top nodes; a node is before those below it
   std::vector<Top> tops_;    // of the first nodes
-  std::vector<uint64_t> words_;
   std::vector<PrefixSteps> steps_;
-  std::string shared_;
-  std::vector<uint16_t> bits_;
+  // The arrays. They are in own_, or in the block.
+  const uint64_t* words_ = nullptr;
+  const uint16_t* bits_ = nullptr;
+  const char* shared_ = nullptr;
+  struct Arrays {
+    std::vector<uint64_t> words;
+    std::vector<uint16_t> bits;
+    std::vector<char> shared;
+  } own_;  // while the object is built, and in private memory
+  HugeArray<uint64_t> block_;
+  Shared sizes_;  // numbers of elements
 };
 
 }  // namespace braiddb

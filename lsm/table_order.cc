@@ -35,12 +35,13 @@ std::shared_ptr<const TableOrder> TableOrder::Attach(const SharedMemory& memory,
       shared.entries > (memory.bytes() - shared.offset) / sizeof(Item))
     return nullptr;
   return std::shared_ptr<const TableOrder>(
-      new TableOrder(HugeArray<Item>::Attach(memory, shared.offset, shared.entries), shared));
+      new TableOrder(&memory, HugeArray<Item>::Attach(memory, shared.offset, shared.entries), shared));
 }
 
 void TableOrder::MakeSteps() const {
   std::call_once(steps_are_made_, [this] {
     steps_.Build(size_, [this](size_t i) { return items_[i].prefix; });
+    alike_ = AlikeSteps::Attach(*memory_, shared_alike_, size_);
     BRAIDDB_SYNC_POINT("TableOrder::MakeSteps:Made");
   });
 }
@@ -65,7 +66,7 @@ bool TableOrder::Finish(const RegionSet& regions, const KeyOrder& order, const S
     steps_.Build(size_, [this](size_t i) { return items_[i].prefix; });
     AlikeSteps::Array array = ArrayOf(&items_[0], size_, regions);
     array.stops = [&stop, &stopped] { return stopped = stop(); };
-    alike_.Build(array, order);
+    alike_.Build(array, order, items_.heap_offset() == 0 ? nullptr : heap_);
   } catch (const std::bad_alloc&) {
     return false;
   }

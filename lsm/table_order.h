@@ -30,9 +30,9 @@ namespace braiddb {
 //                  the hiding entry last; readers check the mark (DBIterator::Counts).
 // MEMORY           About 16.5 bytes per entry until the tables have been merged, and AlikeSteps if keys begin alike. Without the
 //                  memory, readers use the lists.
-// LIVE READERS     An array in a SharedHeap is also read by other processes. Each makes the search steps for itself when its
-//                  first iterator comes: a pass over each 16th item, and half a byte per item. It makes no AlikeSteps, which
-//                  would read every key, so a search among keys that begin alike halves the range.
+// LIVE READERS     An array in a SharedHeap is also read by other processes. When its first iterator comes, each makes the search
+//                  steps for itself, which takes a pass over each 16th item and half a byte per item, and attaches to the
+//                  AlikeSteps, which lie in the heap too.
 // CONCURRENCY      Immutable once finished, except for the atomic members.
 class TableOrder {
  public:
@@ -67,8 +67,9 @@ class TableOrder {
     uint64_t offset = 0;  // in the heap; 0: the array is in private memory, or empty
     uint64_t entries = 0;
     uint64_t fetch_bytes = 0;
+    AlikeSteps::Shared alike{};
   };
-  Shared shared() const { return {id_, size_ == 0 ? 0 : items_.heap_offset(), size_, fetch_bytes_}; }
+  Shared shared() const { return {id_, size_ == 0 ? 0 : items_.heap_offset(), size_, fetch_bytes_, alike_.shared()}; }
   // The array of another process, whose heap `memory` maps. Null if the range is not in the heap, or empty. May throw
   // std::bad_alloc.
   static std::shared_ptr<const TableOrder> Attach(const SharedMemory& memory, const Shared& shared);
@@ -105,11 +106,17 @@ class TableOrder {
   // Items per batch: merged, then post-processed while they are in the CPU's caches.
   static constexpr size_t kItemsAtOnce = 4096;
 
-  TableOrder(HugeArray<Item> items, const Shared& shared)
-      : id_(shared.id), is_attached_(true), items_(std::move(items)), size_(shared.entries), fetch_bytes_(shared.fetch_bytes) {}
+  TableOrder(const SharedMemory* memory, HugeArray<Item> items, const Shared& shared)
+      : id_(shared.id),
+        is_attached_(true),
+        items_(std::move(items)),
+        size_(shared.entries),
+        memory_(memory),
+        shared_alike_(shared.alike),
+        fetch_bytes_(shared.fetch_bytes) {}
   static HugeArray<Item> Allocate(uint64_t entries, SharedHeap* heap);
   bool Grow();
-  // Of an attached array: makes the search steps, unless they are there.
+  // Of an attached array: makes the search steps and attaches to the AlikeSteps, unless they are there.
   void MakeSteps() const;
 
   const uint64_t id_;
@@ -117,9 +124,11 @@ class TableOrder {
   SharedHeap* const heap_ = nullptr;
   HugeArray<Item> items_;  // the first size_ are in use; empty: there was no memory
   uint64_t size_ = 0;
-  mutable std::once_flag steps_are_made_;  // of an attached array
+  const SharedMemory* const memory_ = nullptr;  // this and the next two members: of an attached array
+  const AlikeSteps::Shared shared_alike_;
+  mutable std::once_flag steps_are_made_;
   mutable PrefixSteps steps_;
-  AlikeSteps alike_;
+  mutable AlikeSteps alike_;
   uint64_t fetch_bytes_ = 0;  // typical bytes of an entry
   mutable std::atomic<bool> stays_apart_{false};
   mutable std::atomic<bool> stays_apart_at_pauses_{false};

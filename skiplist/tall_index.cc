@@ -120,7 +120,7 @@ void TallIndex::BuildAlike(Tree* tree, Stop stop) const try {
                      [at](size_t place) { return at(place)->key(); }, [at](size_t place) { FetchEntry(at(place)); },
                      [stop] { return IsStopped(stop); }, true,
                      [&nodes](size_t one, size_t other) { return nodes.Normalize(one) == nodes.Normalize(other); }},
-                    list_.order());
+                    list_.order(), heap_);
   if (nodes.bytes() + tree->alike.bytes() > max_tree_bytes_) tree->alike = {};
 } catch (const std::bad_alloc&) {
   tree->alike = {};  // searches gallop

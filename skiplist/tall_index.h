@@ -12,8 +12,7 @@
 // recorded
 //          (IndexChanges), or by a walk along one layer of the list.
 // RECOVERY The index is in DRAM only. An open serves without it, and builds it in the background.
-// LIVE READERS  Other processes attach to an index that lies in a SharedHeap. They have no AlikeSteps: a search among nodes with
-//          one prefix gallops, then reads one key for each halving among the pieces, and one in the last piece.
+// LIVE READERS  Other processes attach to an index that lies in a SharedHeap.
 #pragma once
 
 #include <atomic>
@@ -199,7 +198,7 @@ class TallIndex {
   // A number that no other index of this process has.
   static uint64_t NextId();
   // Words of Shared for each region, behind the number.
-  static constexpr size_t kSharedWords = 4;
+  static constexpr size_t kSharedWords = 10;
 
   const BraidedList list_;
   SharedHeap* const heap_;

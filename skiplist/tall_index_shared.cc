@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "skiplist/tall_index.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 
@@ -23,7 +24,7 @@ TallIndex TallIndex::CopyTo(SharedHeap* heap) const {
     to.region = from.region;
     if (from.nodes.nodes() > 0) to.nodes = from.nodes.CopyTo(std::make_shared<PieceHeap>(heap));
     if (to.nodes.nodes() != from.nodes.nodes()) continue;
-    to.alike = from.alike;
+    to.alike = from.alike.CopyTo(heap);
     to.changed = from.changed;
     to.is_whole = from.is_whole;
     to.layer = from.layer;
@@ -33,7 +34,7 @@ TallIndex TallIndex::CopyTo(SharedHeap* heap) const {
 }
 
 // LAYOUT  The id, then of each region: top and pieces of IndexTree::Shared, the typical bytes of an entry, and one word: bit 0
-//         is_whole, bits 8–15 the layer, bits 16–31 the region whose tree is used.
+//         is_whole, bits 8–15 the layer, bits 16–31 the region whose tree is used; then the six of AlikeSteps::Shared.
 std::vector<uint64_t> TallIndex::Shared() const {
   std::vector<uint64_t> words{id_};
   bool has_tree = false;
@@ -44,6 +45,8 @@ std::vector<uint64_t> TallIndex::Shared() const {
     const uint64_t layer = is_readable ? tree.layer : 1;
     words.insert(words.end(), {is_readable ? nodes.top : 0, is_readable ? nodes.pieces : 0, tree.fetch_bytes,
                                uint64_t{tree.region} << 16 | layer << 8 | uint64_t{is_readable && tree.is_whole}});
+    const AlikeSteps::Shared alike = is_readable ? tree.alike.shared() : AlikeSteps::Shared();
+    words.insert(words.end(), {alike.offset, alike.nodes, alike.tops, alike.words, alike.bits, alike.shared_bytes});
   }
   return has_tree ? words : std::vector<uint64_t>();
 }
@@ -63,8 +66,10 @@ TallIndex TallIndex::Attach(const BraidedList& list, const SharedMemory& memory,
     tree.layer = layer;
     tree.region = used;
     tree.fetch_bytes = words[2];
+    tree.alike = AlikeSteps::Attach(memory, {words[4], words[5], words[6], words[7], words[8], words[9]}, tree.nodes.End());
     index.regions_[region] = std::move(tree);
   }
+  BRAIDDB_SYNC_POINT_ARG("TallIndex::Attach", &index);
   return index;
 }
 

@@ -7,8 +7,10 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "braiddb/db.h"
+#include "skiplist/tall_index.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/key_kinds.h"
 #include "tests/support/live_readers_test.h"
@@ -116,6 +118,76 @@ TEST_P(LiveOrdersTest, TablesOfL0AreReadByTheArraysOfTheWriter) {
       held->Next();
     }
     EXPECT_FALSE(held->Valid());
+  }
+}
+
+// Merges make new indexes, and readers follow them. Iterators of before keep theirs, also when the writer is gone.
+TEST_P(LiveOrdersTest, TheLastLevelIsReadByTheIndexOfTheWriter) {
+  std::atomic<uint64_t> nodes{0};
+  SyncPoints::Instance().SetCallback("TallIndex::Attach",
+                                     [&nodes](void* index) { nodes = static_cast<const TallIndex*>(index)->NodesOf(0).nodes(); });
+  std::vector<KeyKind> kinds(std::begin(kKeyKinds), std::end(kKeyKinds));
+  kinds.insert(kinds.end(), std::begin(kAlikeKinds), std::end(kAlikeKinds));
+  for (const KeyKind& keys : kinds) {
+    SCOPED_TRACE(keys.name);
+    model_.clear();
+    const std::string path = path_ + keys.name;
+    auto writer = OpenOrFail(options_, path);
+    ASSERT_NE(writer, nullptr);
+    for (int table = 0; table < 4; ++table) AddTable(writer.get(), keys, table);
+    ASSERT_OK(writer->CompactRange({}, nullptr, nullptr));
+    std::unique_ptr<DB> reader;
+    nodes = 0;
+    ASSERT_OK(DB::OpenForReadOnly(options_, path, &reader));
+    ExpectOrder(reader.get(), model_);
+    EXPECT_TRUE(WaitUntil([&] {  // the index that was made before the first reader came is copied
+      const auto iterator = reader->NewIterator({});
+      return nodes.load() > 0;
+    }));
+    ExpectOrder(reader.get(), model_);
+    const auto held = reader->NewIterator({});
+    held->SeekToFirst();
+    const std::map<std::string, std::string> before = model_;
+    for (int round = 0; round < 3; ++round) {
+      for (int table = 0; table < 4; ++table) AddTable(writer.get(), keys, 4 * round + table);
+      nodes = 0;
+      ASSERT_OK(writer->CompactRange({}, nullptr, nullptr));
+      ExpectOrder(reader.get(), model_);
+      EXPECT_GT(nodes.load(), 0u);
+    }
+    for (const auto& [key, value] : model_) {
+      std::string found;
+      ASSERT_OK(reader->Get({}, key, &found));
+      ASSERT_EQ(found, value);
+    }
+    ASSERT_OK(writer->Close());
+    writer.reset();
+    for (const auto& [key, value] : before) {
+      ASSERT_TRUE(held->Valid()) << held->status().ToString();
+      ASSERT_EQ(held->key(), key);
+      ASSERT_EQ(held->value(), value);
+      held->Next();
+    }
+    EXPECT_FALSE(held->Valid());
+    ExpectOrder(reader.get(), model_);
+  }
+}
+
+// The writer merges arrays for iterators that come, also in other processes.
+TEST_P(LiveOrdersTest, TheWriterKnowsThatIteratorsCome) {
+  std::atomic<int> came{-1};
+  SyncPoints::Instance().SetCallback("DBImpl::IteratorsCome",
+                                     [&came](void* is_so) { came = *static_cast<bool*>(is_so) ? 1 : 0; });
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  for (const bool makes_iterator : {false, true, false, true}) {
+    if (makes_iterator) (void)reader->NewIterator({});
+    came = -1;
+    AddTable(writer.get(), kKeyKinds[0], 0);
+    EXPECT_TRUE(WaitUntil([&] { return came.load() >= 0; }));
+    EXPECT_EQ(came.load(), makes_iterator ? 1 : 0);
   }
 }
 

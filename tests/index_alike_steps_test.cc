@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,12 +20,16 @@ class AlikeStepsTest : public testing::Test {
     std::sort(keys_.begin(), keys_.end(), [&](const auto& a, const auto& b) { return order.Compare(a, b) < 0; });
     are_distinct_ = std::adjacent_find(keys_.begin(), keys_.end()) == keys_.end();
     AlikeSteps steps;
-    steps.Build({keys_.size(), [&](size_t i) { return order.Prefix(keys_.at(i)); }, [&](size_t i) { return Slice(keys_.at(i)); },
-                 [](size_t) {}},
-                order);
+    steps.Build(ArrayOfKeys(order), order, heap_.get());
     EXPECT_LE(steps.bytes(), 5.2 * static_cast<double>(keys_.size()) + 400);
     return steps;
   }
+  AlikeSteps::Array ArrayOfKeys(const KeyOrder& order) const {
+    return {keys_.size(), [&](size_t i) { return order.Prefix(keys_.at(i)); }, [&](size_t i) { return Slice(keys_.at(i)); },
+            [](size_t) {}};
+  }
+  // The steps of another process, which maps the memory elsewhere.
+  AlikeSteps Attached(const AlikeSteps& steps) const { return AlikeSteps::Attach(*mapped_, steps.shared(), keys_.size()); }
   // The steps of a search of several arrays find what Narrow finds. By the bits, one key is read. Returns whether there were
   // bits.
   bool SearchByBits(const AlikeSteps& steps, const KeyOrder& order, const std::string& target, size_t first) const {
@@ -67,6 +73,8 @@ class AlikeStepsTest : public testing::Test {
 
   const KeyOrder bytewise_{BytewiseComparator()};
   const KeyOrder reverse_{ReverseBytewiseComparator()};
+  const std::unique_ptr<SharedHeap> heap_ = SharedHeap::Create();
+  const std::unique_ptr<SharedMemory> mapped_ = SharedMemory::Attach(heap_->memory().OpenToRead(), false, 1);
   Random random_{5};
   std::vector<std::string> keys_;
   bool are_distinct_ = false;
@@ -91,14 +99,64 @@ TEST_F(AlikeStepsTest, NarrowsKeysOfAnyKind) {
         keys_.clear();
         for (size_t i = 0; i < count; ++i) keys_.push_back(kind.draw(&random_));
         const AlikeSteps steps = Build(*order);
+        const AlikeSteps copy = steps.CopyTo(nullptr);
+        const AlikeSteps attached = Attached(steps);
+        EXPECT_TRUE(attached.empty() == steps.empty() && copy.empty() == steps.empty());
+        EXPECT_TRUE(Attached(copy).empty());
         for (int i = 0; i < 500; ++i) {
           std::string target = kind.draw(&random_);
           if (i % 3 == 0) target.resize(random_.Uniform(target.size() + 1));
           if (i % 5 == 0) target.append(random_.Uniform(10), random_.OneIn(2) ? '\0' : '\xff');
           if (i % 7 == 0 && !target.empty()) ++target[random_.Uniform(target.size())];
-          (void)LengthFor(steps, *order, target);
+          const size_t length = LengthFor(steps, *order, target);
+          EXPECT_EQ(LengthFor(attached, *order, target), length);
+          EXPECT_EQ(LengthFor(copy, *order, target), length);
         }
       }
+    }
+  }
+}
+
+// A reader that has expired may find anything in the memory. A search must come to an end, with a range of the array.
+TEST_F(AlikeStepsTest, MemoryInOtherUseIsRead) {
+  for (const KeyKind& kind : kAlikeKinds) {
+    SCOPED_TRACE(kind.name);
+    keys_.clear();
+    for (size_t i = 0; i < 2000; ++i) keys_.push_back(kind.draw(&random_));
+    const AlikeSteps steps = Build(bytewise_);
+    const AlikeSteps before = Attached(steps);
+    const AlikeSteps::Shared shared = steps.shared();
+    const auto search = [&](const AlikeSteps& attached) {
+      for (int i = 0; i < 20; ++i) {
+        const std::string target = kind.draw(&random_);
+        const SearchKey sought(bytewise_, target, kMaxSequence);
+        size_t at = random_.Uniform(keys_.size() + 1);
+        size_t end = at + random_.Uniform(keys_.size() - at + 1);
+        const AlikeSteps::Top* const top = attached.TopOf(sought.prefix);
+        if (top != nullptr && random_.OneIn(2)) {
+          at = top->begin;
+          end = at + top->items;
+        }
+        const size_t least = at, most = end;
+        attached.Narrow(bytewise_, sought, &at, &end);
+        ASSERT_TRUE(least <= at && at <= end && end <= most && most <= keys_.size());
+        const uint16_t* const bits = top == nullptr ? nullptr : attached.BitsOf(*top, at, end);
+        if (bits == nullptr || at == end) continue;
+        const BitTree tree(bits, static_cast<uint32_t>(end - at));
+        ASSERT_LT(tree.Candidate(sought.key, false), end - at);
+      }
+    };
+    search(before);
+    for (uint64_t round = 0; round < 300 / kSlowdown && shared.offset != 0; ++round) {
+      for (int i = 0; i < 16; ++i) {
+        const uint64_t word = random_.OneIn(2) ? random_.Next() : random_.Uniform(4096);
+        std::memcpy(heap_->At(shared.offset + 8 * random_.Uniform(2000)), &word, sizeof(word));
+      }
+      ASSERT_NO_FATAL_FAILURE(search(before));
+      AlikeSteps::Shared other = shared;
+      uint64_t* const fields[] = {&other.offset, &other.nodes, &other.tops, &other.words, &other.bits, &other.shared_bytes};
+      if (random_.OneIn(2)) *fields[random_.Uniform(6)] = random_.OneIn(2) ? random_.Next() : random_.Uniform(1 << 16);
+      ASSERT_NO_FATAL_FAILURE(search(AlikeSteps::Attach(*mapped_, other, keys_.size())));
     }
   }
 }
