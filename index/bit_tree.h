@@ -30,7 +30,8 @@ struct KeyBits {
   static bool At(Slice key, uint32_t position) {
     const uint32_t byte = position / kPerByte, bit = position % kPerByte;
     if (byte >= key.size()) return false;
-    return bit == 0 || (static_cast<uint8_t>(key[byte]) >> (8 - bit) & 1) != 0;
+    // In memory of another process, the rest may be 9 … 15, which is no bit: the result is false then.
+    return bit == 0 || (static_cast<uint8_t>(key[byte]) >> ((8 - bit) & 31) & 1) != 0;
   }
   // The first position in which the keys differ.
   static uint32_t FirstDifference(Slice a, Slice b) {

@@ -262,9 +262,9 @@ class IndexTree {
 //      time.
 class IndexTree::Builder {
  public:
-  // New pieces are allocated in `heap`. `regions`: must outlive the tree. `region`: the one in which all entries lie, or kSeveral.
-  // `makes_bits`: new pieces get bit positions where prefixes are equal. The keys must then be in the order of their bytes, or in
-  // the reverse.
+  // New pieces are allocated in `heap`. `regions`: must outlive the tree. `region`: the one in which all entries lie, or
+  // kSeveral. `makes_bits`: new pieces get bit positions where prefixes are equal. The keys must then be in the order of their
+  // bytes, or in the reverse.
   static constexpr uint32_t kSeveral = UINT32_MAX;
   Builder(const RegionSet* regions, uint32_t region, std::shared_ptr<PieceHeap> heap, bool makes_bits);
 
@@ -365,7 +365,7 @@ class IndexTree::Iterator {
   }
 
   const IndexTree* tree_;
-  uint64_t distance_;  // IndexTree::distance_
+  uint64_t distance_;   // IndexTree::distance_
   uintptr_t base_ = 0;  // address that block 0 of the tree would have if all blocks before the piece preceded it in memory
   uint64_t place_ = kBeforeFirst;
   uint64_t begin_ = 0;  // the place of the piece's first node
