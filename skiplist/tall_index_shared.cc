@@ -69,7 +69,7 @@ TallIndex TallIndex::Attach(const BraidedList& list, const SharedMemory& memory,
     tree.alike = AlikeSteps::Attach(memory, {words[4], words[5], words[6], words[7], words[8], words[9]}, tree.nodes.End());
     index.regions_[region] = std::move(tree);
   }
-  BRAIDDB_SYNC_POINT_ARG("TallIndex::Attach", &index);
+  BRAIDDB_SYNC_POINT("TallIndex::Attach");
   return index;
 }
 

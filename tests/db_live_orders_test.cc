@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "braiddb/db.h"
-#include "skiplist/tall_index.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/key_kinds.h"
 #include "tests/support/live_readers_test.h"
@@ -137,12 +136,12 @@ TEST_P(LiveOrdersTest, TheLastLevelIsReadByTheIndexOfTheWriter) {
     for (int table = 0; table < 4; ++table) AddTable(writer.get(), keys, table);
     ASSERT_OK(writer->CompactRange({}, nullptr, nullptr));
     std::unique_ptr<DB> reader;
-    nodes = 0;
+    indexes = 0;
     ASSERT_OK(DB::OpenForReadOnly(options_, path, &reader));
     ExpectOrder(reader.get(), model_);
     EXPECT_TRUE(WaitUntil([&] {  // the index that was made before the first reader came is copied
       const auto iterator = reader->NewIterator({});
-      return nodes.load() > 0;
+      return indexes.load() > 0;
     }));
     ExpectOrder(reader.get(), model_);
     const auto held = reader->NewIterator({});
@@ -150,10 +149,10 @@ TEST_P(LiveOrdersTest, TheLastLevelIsReadByTheIndexOfTheWriter) {
     const std::map<std::string, std::string> before = model_;
     for (int round = 0; round < 3; ++round) {
       for (int table = 0; table < 4; ++table) AddTable(writer.get(), keys, 4 * round + table);
-      nodes = 0;
+      indexes = 0;
       ASSERT_OK(writer->CompactRange({}, nullptr, nullptr));
       ExpectOrder(reader.get(), model_);
-      EXPECT_GT(nodes.load(), 0u);
+      EXPECT_GT(indexes.load(), 0);
     }
     for (const auto& [key, value] : model_) {
       std::string found;
