@@ -499,6 +499,7 @@ class DBImpl final : public DB {
   // ---- scan_merge.cc
   // Counts the deleted keys that an iterator passed in one movement.
   void NoteHiddenKeys(uint64_t keys);
+  void WantScanMerge();
   // Rotates the memtable if scans passed many deleted keys. Its table and older ones are merged then. `last_merge`: the duration
   // of the last merge.
   void BeginScanMerge(std::chrono::steady_clock::duration last_merge);

@@ -281,6 +281,11 @@ Status LiveReader::Await(uint64_t next) {
   return status.ok() || status.IsTimedOut() ? Status::OK() : Ended();  // TimedOut: the owner has messages enough
 }
 
+void LiveReader::TellOfHiddenKeys() noexcept try {
+  if (!is_in_child()) (void)client_->Send(kLiveHidden, LocalClient::Waits::kNo);
+} catch (const std::bad_alloc&) {  // the next scans tell it again
+}
+
 Status LiveReader::Ended() {
   return Status::Aborted("the process that wrote the database has ended; DB::Refresh attaches to the next one");
 }

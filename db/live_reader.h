@@ -43,6 +43,8 @@ inline constexpr char kLiveList[] = "list";
 inline constexpr char kLiveSnapshot[] = "snapshot ";
 // A reader will sleep until a write draws the number that follows, as eight bytes. No answer: the owner wakes it by a futex.
 inline constexpr char kLiveAwait[] = "await ";
+// A reader's scans have passed kHiddenPerMerge deleted keys (db/scan_merge.cc). No answer.
+inline constexpr char kLiveHidden[] = "hidden keys";
 
 // Thrown by a read whose result is no Status.
 struct LiveFailure {
@@ -87,6 +89,8 @@ class LiveReader {
   // Aborted: the owner has ended.
   Status Await(uint64_t next);
   static Status Ended();
+  // Tells the owner that scans have passed many deleted keys. Does not wait.
+  void TellOfHiddenKeys() noexcept;
   // Returns when the barriers with positions up to `sequence` are complete.
   void WaitBarriers(uint64_t sequence) const;
 

@@ -49,6 +49,10 @@ class DBImpl::LiveService final : public LocalServer::Handler {
       db_->AwaitForReader(next);
       return true;
     }
+    if (message == kLiveHidden) {
+      db_->WantScanMerge();
+      return true;
+    }
     return message == kLiveList && db_->ListReaders(peer);
   }
   void OnClose(uint64_t connection) override {

@@ -2,8 +2,9 @@
 //
 // GOAL   A queue in key order: each consumer seeks to the first key, takes it and deletes it. Every seek passes all keys that
 //        were taken since the last merge, so without a merge n takes pass n * n / 2 keys. Nothing else merges a small memtable.
-// STEPS  1 iterators count the deleted keys that one movement passes, where there are many  2 once the sum is large, the
-//        compaction thread rotates the memtable  3 the flush thread flushes it  4 tables up to that one are merged, however few.
+// STEPS  1 iterators, also of live readers, count the deleted keys that one movement passes, where there are many  2 once the sum
+//        is large, the compaction thread rotates the memtable  3 the flush thread flushes it  4 tables up to that one are merged,
+//        however few.
 // COST   The compaction thread spends at most an eighth of its time on such merges: they may be in vain, where a snapshot keeps
 //        what was deleted.
 #include <chrono>
@@ -21,9 +22,15 @@ constexpr int kShareOfTime = 8;
 }  // namespace
 
 void DBImpl::NoteHiddenKeys(uint64_t keys) {
-  if (is_read_only() || !changing_.MergesByItself()) return;
+  if (live_reader_ == nullptr && is_read_only()) return;
   if (hidden_keys_.fetch_add(keys, std::memory_order_relaxed) + keys < kHiddenPerMerge) return;
   hidden_keys_.store(0, std::memory_order_relaxed);
+  if (live_reader_ != nullptr) return live_reader_->TellOfHiddenKeys();
+  WantScanMerge();
+}
+
+void DBImpl::WantScanMerge() {
+  if (!changing_.MergesByItself()) return;
   if (!scans_wait_.exchange(true, std::memory_order_acq_rel)) NotifyWork();
 }
 

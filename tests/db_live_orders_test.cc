@@ -189,6 +189,26 @@ TEST_P(LiveOrdersTest, TheWriterKnowsThatIteratorsCome) {
   }
 }
 
+// A queue whose consumer is a reader: it passes the same deleted keys again and again, until the writer merges them.
+TEST_P(LiveOrdersTest, TheWriterMergesWhatScansOfReadersPass) {
+  std::atomic<int> merges{0};
+  SyncPoints::Instance().SetCallback("DBImpl::BeginScanMerge", [&merges](void*) { ++merges; });
+  options_.disable_auto_compaction = false;
+  options_.memtable_size = 16 << 20;
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  for (int i = 0; i < 4000; ++i) ASSERT_OK(writer->Put({}, NumberedKey(i), "v"));
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  for (int i = 0; i < 3990; ++i) ASSERT_OK(writer->Delete({}, NumberedKey(i)));
+  EXPECT_TRUE(WaitUntil([&] {
+    const auto iterator = reader->NewIterator({});
+    iterator->SeekToFirst();
+    EXPECT_TRUE(iterator->Valid() && iterator->key() == NumberedKey(3990));
+    return merges.load() > 0;
+  }));
+}
+
 // While arrays are copied, a merge may drop the entries whose keys are compared, and writers may want their segments.
 TEST_P(LiveOrdersTest, CopiesReadNoEntryThatIsGone) {
   class CheckedOrder final : public Comparator {

@@ -293,7 +293,7 @@ TEST_P(IndexPiecesTest, MemoryInOtherUseIsRead) {
   };
   search(before);
   constexpr uint64_t kUsed = 2 << 20;
-  for (uint64_t round = 0; round < 400 / kSlowdown; ++round) {
+  for (uint64_t round = 0; round < 100 / kSlowdown; ++round) {
     for (uint64_t i = 0; i < 64; ++i) {
       const uint64_t offset = 4096 + random_.Uniform(kUsed / 8) * 8;
       const uint64_t word = random_.OneIn(2) ? random_.Next() : random_.Uniform(4096);
