@@ -182,6 +182,7 @@ class DBImpl final : public DB {
   void ReplaceBlock(std::atomic<uint64_t>* place, uint64_t offset) noexcept;
   void PublishView() noexcept;
   void ShareLevels();
+  void ShareFilter();
   void PublishRanges() noexcept;
   void TellReaders() noexcept;
   void GiveUpReaders() noexcept;
@@ -872,6 +873,7 @@ class DBImpl final : public DB {
   bool AddEntries(const KeyOrder& order, EntryCursor* cursor, uint64_t count, KeyFilterWriter* writer) const;
   void EndFilter();
   void ReplaceFilter(std::shared_ptr<KeyFilter> filter);
+  void RetireFilter(std::shared_ptr<KeyFilter> old);
   void GiveUpFilter();
 
   // ---- dram.cc
@@ -1108,6 +1110,7 @@ class DBImpl final : public DB {
 
   std::mutex filter_mutex_;
   std::shared_ptr<KeyFilter> current_filter_;      // owns *filter_
+  std::shared_ptr<KeyFilter> shared_filter_;       // the filter that views for live readers name; view_mutex_
   std::shared_ptr<KeyFilter> next_filter_;         // the filter that is being built; changed by the compaction thread only
   std::atomic<const KeyFilter*> filter_{nullptr};  // has the keys of the last level, see filter.cc; null: there is no filter
   bool compaction_idle_ = false;                   // the compaction thread has had no work for some time

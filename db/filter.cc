@@ -16,6 +16,9 @@
 //     entries by merges only. A walk meets all entries that were in the level when the walk began, except for those that a merge
 //     removes during the walk. If a newer version replaced such an entry, that version has the same key and came from a table. If
 //     a tombstone removed it, no reader needs the entry: the merge keeps every version that a registered snapshot sees.
+//   - Live readers get the parts that the filter in use has when a view is published, which is after the keys that come to the
+//     last level with the view. A reader stores the filter of a view before the view, and a filter lives as long as the views of
+//     readers that name it.
 #include <algorithm>
 #include <utility>
 
@@ -120,7 +123,8 @@ DBImpl::FilterStep DBImpl::BeginFilter() {
     const bool is_small = entries <= kSmallRoom / 2 && usual > kSmallRoom;
     filter_room_ = is_small ? kSmallRoom : UINT64_MAX;
     const uint64_t keys = std::min(fit, is_small ? kSmallRoom : std::max(entries + entries / 4 + kMinRoom, usual));
-    filter = KeyFilter::Create(options_.filter_bits_per_key, keys, dram_.filter - in_use);
+    filter =
+        KeyFilter::Create(options_.filter_bits_per_key, keys, dram_.filter - in_use, live_heap_.load(std::memory_order_acquire));
   }
   if (filter == nullptr) {
     Log("filter: no room; gets of absent keys search all levels");
@@ -221,14 +225,45 @@ void DBImpl::ReplaceFilter(std::shared_ptr<KeyFilter> filter) {
     // release: all keys were added before.
     filter_.store(current_filter_.get(), std::memory_order_release);
   }
+  RetireFilter(std::move(old));
+}
+
+// A filter that readers of other processes may use lives until they have left the views that name it. Until the views name the
+// filter in use, they name the one before: then no merge has added a key yet, and readers search all tables.
+void DBImpl::RetireFilter(std::shared_ptr<KeyFilter> old) {
+  if (live_heap_.load(std::memory_order_acquire) != nullptr) {
+    std::lock_guard lock(view_mutex_);
+    shared_filter_ = current_filter_;
+    PublishView();
+  }
   if (old == nullptr) return;
   try {
-    epochs_.Retire([kept = old]() mutable { kept.reset(); });
-  } catch (const std::bad_alloc&) {
-    epochs_.Synchronize();  // no reader uses the old filter when it is freed
+    epochs_.RetireShared([kept = old]() mutable { kept.reset(); });
+  } catch (const std::bad_alloc&) {  // no reader uses the old filter when it is freed
+    GiveUpReaders();
+    epochs_.Synchronize();
   }
   old.reset();
   epochs_.Reclaim();
+}
+
+// Copies the filters that were made before there was a shared heap to that heap. Without room they stay where they are.
+// REQUIRES: compaction_mutex_, so that only flushes add keys.
+void DBImpl::ShareFilter() {
+  SharedHeap* const heap = live_heap_.load(std::memory_order_acquire);
+  std::shared_ptr<KeyFilter> old;
+  {
+    std::lock_guard lock(filter_mutex_);
+    if (next_filter_ != nullptr) {
+      if (std::shared_ptr<KeyFilter> copy = next_filter_->CopyTo(heap)) next_filter_ = std::move(copy);
+    }
+    if (current_filter_ == nullptr) return;
+    std::shared_ptr<KeyFilter> copy = current_filter_->CopyTo(heap);
+    if (copy == nullptr) return;
+    old = std::exchange(current_filter_, std::move(copy));
+    filter_.store(current_filter_.get(), std::memory_order_release);
+  }
+  RetireFilter(std::move(old));
 }
 
 }  // namespace braiddb

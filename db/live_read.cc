@@ -394,6 +394,7 @@ Status DBImpl::InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHol
         table->list.SetHead(region, &table->heads()[region * kMaxHeight]);
       table->begin = listed.begin;
       table->entries = listed.entries;
+      table->in_filter = false;  // the view's filter may be older than the table
       table->checkpointed.store(true, std::memory_order_relaxed);
       if (listed.index_offset != 0) {
         std::shared_ptr<L0Index>& index = indexes[listed.index_offset];
@@ -419,12 +420,17 @@ Status DBImpl::InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHol
     cache = std::make_shared<LookupCache::ForeignTable>(regions_.get(), live_reader_->heap(), from.lookup_cache,
                                                         &live_reader_->board().cache_limit_complement);
   }
+  const std::shared_ptr<const KeyFilter> filter = KeyFilter::Attach(live_reader_->heap(), from.filter);
+  if (filter == nullptr && !from.filter.empty()) return BadView();
+  BRAIDDB_SYNC_POINT_ARG("DBImpl::InstallForeignView:Filter", const_cast<KeyFilter*>(filter.get()));
   // What the view names lives as long as the view.
-  std::shared_ptr<ReadView> fresh(view.release(), [hold, cache, families = families_](ReadView* dying) { delete dying; });
+  std::shared_ptr<ReadView> fresh(view.release(), [hold, cache, filter, families = families_](ReadView* dying) { delete dying; });
   const auto replaced = std::make_shared<std::vector<std::shared_ptr<Family>>>();
   std::lock_guard lock(view_mutex_);
   unretired_views_.reserve(unretired_views_.size() + 1);  // no step after this one fails
   replaced->swap(replaced_families_);
+  // Before the view: a read that gets the view gets its filter, or a newer one (filter.cc).
+  filter_.store(filter.get(), std::memory_order_release);
   std::shared_ptr<const ReadView> old = std::exchange(current_view_, std::move(fresh));
   view_.store(current_view_.get(), std::memory_order_release);
   foreign_cache_.store(cache.get(), std::memory_order_release);

@@ -178,6 +178,7 @@ bool DBImpl::ShareMemory() {
 // REQUIRES: compaction_mutex_, and no merge is running.
 void DBImpl::ShareLevels() try {
   if (!levels_should_be_shared_.exchange(false, std::memory_order_acquire)) return;
+  ShareFilter();
   for (uint32_t id = 0; id < kMaxFamilies; ++id) {
     Family* const family = FindFamily(id);
     if (family == nullptr || family->last_level == nullptr || !family->last_level->Share()) continue;
@@ -238,6 +239,7 @@ void DBImpl::PublishView() noexcept try {
   view.regions = regions_->count();
   view.database_id = regions_->database_id();
   if (lookup_cache_ != nullptr) view.lookup_cache = lookup_cache_->shared_range();
+  if (shared_filter_ != nullptr) view.filter = shared_filter_->Shared();
   const WriterRuns runs = regions_->ReadWriterRuns();
   view.runs.assign(std::begin(runs.ids), std::begin(runs.ids) + regions_->count());
   const auto add_memtable = [&view](const Memtable& memtable) {

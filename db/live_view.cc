@@ -77,6 +77,11 @@ std::vector<uint64_t> LiveView::Encode() const {
   block.Add(database_id);
   block.Add(lookup_cache.offset);
   block.Add(lookup_cache.bytes);
+  block.Add(filter.size());
+  for (const SharedRange& part : filter) {
+    block.Add(part.offset);
+    block.Add(part.bytes);
+  }
   block.Add(runs.size());
   for (const uint64_t run : runs) block.Add(run);
   block.Add(memtables.size());
@@ -127,6 +132,11 @@ Status LiveView::Decode(const uint64_t* block, uint64_t words, LiveView* view) {
   view->database_id = reader.Next();
   view->lookup_cache.offset = reader.Next();
   view->lookup_cache.bytes = reader.Next();
+  view->filter.resize(reader.Count(2));
+  for (SharedRange& part : view->filter) {
+    part.offset = reader.Next();
+    part.bytes = reader.Next();
+  }
   view->runs.resize(reader.Count(1));
   for (uint64_t& run : view->runs) run = reader.Next();
   view->memtables.resize(reader.Count(3));

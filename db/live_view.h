@@ -62,6 +62,7 @@ struct LiveView {
   uint32_t regions = 0;
   uint64_t database_id = 0;
   SharedRange lookup_cache;             // its table; offset 0: none
+  std::vector<SharedRange> filter;      // KeyFilter::Shared
   std::vector<uint64_t> runs;           // WriterRuns of the owner
   std::vector<LiveMemtable> memtables;  // the active one first, then the immutable ones, newest first
   std::vector<LiveFamily> families;     // the default family first

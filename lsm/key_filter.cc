@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "pmem/persistence.h"
@@ -63,9 +64,55 @@ void KeyFilter::Part::Set(uint64_t hash) {
   kAvx2 ? SetAllAvx2(words, bits) : SetAll(words, bits);
 }
 
-std::unique_ptr<KeyFilter> KeyFilter::Create(uint32_t bits_per_key, uint64_t keys, uint64_t most_bytes) {
-  std::unique_ptr<KeyFilter> filter(new KeyFilter(bits_per_key, most_bytes));
+std::unique_ptr<KeyFilter> KeyFilter::Create(uint32_t bits_per_key, uint64_t keys, uint64_t most_bytes, SharedHeap* heap) {
+  std::unique_ptr<KeyFilter> filter(new KeyFilter(bits_per_key, most_bytes, heap));
   return filter->AddPart(keys) ? std::move(filter) : nullptr;
+}
+
+std::unique_ptr<KeyFilter> KeyFilter::CopyTo(SharedHeap* heap) const {
+  std::unique_ptr<KeyFilter> copy(new KeyFilter(bits_per_key_, most_bytes_.load(std::memory_order_relaxed), heap));
+  const uint32_t count = parts();
+  for (uint32_t i = 0; i < count; ++i) {
+    const HugeArray<Block>& from = parts_[i].blocks;
+    HugeArray<Block> blocks(from.size(), heap);
+    if (blocks.empty()) return nullptr;
+    blocks.Populate();
+    std::memcpy(&blocks[0], &from[0], from.bytes());
+    copy->parts_[i].blocks = std::move(blocks);
+  }
+  copy->count_ = count;
+  copy->is_full_ = is_full();
+  copy->room_ = room_;
+  copy->part_keys_ = part_keys_;
+  copy->bytes_ = bytes();
+  copy->keys_ = keys();
+  return copy;
+}
+
+std::vector<SharedRange> KeyFilter::Shared() const {
+  std::vector<SharedRange> ranges;
+  if (is_full()) return ranges;
+  const uint32_t count = parts();
+  for (uint32_t i = 0; i < count; ++i) {
+    const HugeArray<Block>& blocks = parts_[i].blocks;
+    if (blocks.heap_offset() == 0) return {};
+    ranges.push_back({blocks.heap_offset(), blocks.bytes()});
+  }
+  return ranges;
+}
+
+std::unique_ptr<KeyFilter> KeyFilter::Attach(const SharedMemory& memory, const std::vector<SharedRange>& parts) {
+  if (parts.empty() || parts.size() > kMaxParts) return nullptr;
+  std::unique_ptr<KeyFilter> filter(new KeyFilter(0, 0, nullptr));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto [offset, bytes] = parts[i];
+    const bool is_range = offset != 0 && offset % alignof(Block) == 0 && offset < memory.bytes() && bytes >= sizeof(Block) &&
+                          bytes <= memory.bytes() - offset;
+    if (!is_range) return nullptr;
+    filter->parts_[i].blocks = HugeArray<Block>::Attach(memory, offset, bytes / sizeof(Block));
+  }
+  filter->count_ = static_cast<uint32_t>(parts.size());
+  return filter;
 }
 
 // Rounds the size up to whole blocks. Readers see the part only after the store of count_, so they need no lock.
@@ -73,8 +120,9 @@ bool KeyFilter::AddPart(uint64_t keys) {
   const uint32_t count = count_.load(std::memory_order_relaxed);
   const uint64_t wanted = (keys * bits_per_key_ + 8 * sizeof(Block) - 1) / (8 * sizeof(Block));
   if (count == kMaxParts || bytes() + wanted * sizeof(Block) > most_bytes_.load(std::memory_order_relaxed)) return false;
-  HugeArray<Block> blocks(wanted);
+  HugeArray<Block> blocks(wanted, heap_);
   if (blocks.empty()) return false;
+  if (heap_ != nullptr && blocks.bytes() >= kHugePageBytes) blocks.Populate();
   part_keys_ = room_ = keys;
   bytes_.fetch_add(blocks.bytes(), std::memory_order_relaxed);
   parts_[count].blocks = std::move(blocks);

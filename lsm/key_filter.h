@@ -12,6 +12,7 @@
 
 #include "util/huge_array.h"
 #include "util/prefetch.h"
+#include "util/shared_memory.h"
 
 namespace braiddb {
 
@@ -24,12 +25,24 @@ namespace braiddb {
 //              block. Bits are never cleared. Deleted keys leave when a new filter is built from the remaining keys.
 // FALSE POSITIVES  With 10 bits per key, each part returns true for about 1 % of absent keys; with 8 bits 3 %, with 14 bits 0.3
 //                  %.
+// SHARED       The parts of a filter over a SharedHeap are ranges of it, so other processes can attach to a filter. They get the
+//              parts of the moment in which the owner lists them (Shared), and all bits that are set there later.
 // CONCURRENCY  A mutex serializes additions. A reader that synchronized with a release after the addition of a key gets true for
 //              the key. Words are loaded and stored relaxed.
 class KeyFilter {
  public:
   // `keys`: capacity of the first part. Null if there is no memory, or if the part needs more than `most_bytes`.
-  static std::unique_ptr<KeyFilter> Create(uint32_t bits_per_key, uint64_t keys, uint64_t most_bytes = UINT64_MAX);
+  // `heap`: where the parts lie; it must outlive the filter. Null: private memory.
+  static std::unique_ptr<KeyFilter> Create(uint32_t bits_per_key, uint64_t keys, uint64_t most_bytes = UINT64_MAX,
+                                           SharedHeap* heap = nullptr);
+  // A filter with the same keys in `heap`. Null if there is no room. REQUIRES: no addition meanwhile.
+  std::unique_ptr<KeyFilter> CopyTo(SharedHeap* heap) const;
+  // What another process needs to attach to the filter, with all keys that were added before the call: a range for each part.
+  // Empty if the filter is private or full. May throw std::bad_alloc.
+  std::vector<SharedRange> Shared() const;
+  // The filter of another process, for reading only. `memory` maps the SharedHeap of that process, and must outlive the filter.
+  // Null if `parts` is empty, or has a range that is none. May throw std::bad_alloc.
+  static std::unique_ptr<KeyFilter> Attach(const SharedMemory& memory, const std::vector<SharedRange>& parts);
   // The largest capacity of a first part for which a second part, twice as large, also fits into `most_bytes`.
   static uint64_t KeysOfFirstPart(uint32_t bits_per_key, uint64_t most_bytes) {
     return std::min(most_bytes, uint64_t{1} << 50) / sizeof(Block) / 3 * 8 * sizeof(Block) / std::max(1u, bits_per_key);
@@ -89,12 +102,14 @@ class KeyFilter {
     HugeArray<Block> blocks;
   };
 
-  KeyFilter(uint32_t bits_per_key, uint64_t most_bytes) : bits_per_key_(bits_per_key), most_bytes_(most_bytes) {}
+  KeyFilter(uint32_t bits_per_key, uint64_t most_bytes, SharedHeap* heap)
+      : bits_per_key_(bits_per_key), heap_(heap), most_bytes_(most_bytes) {}
   bool AddPart(uint64_t keys);
   template <class IsKnown>
   void AddUnless(std::span<const uint64_t> hashes, const IsKnown& is_known);
 
   const uint32_t bits_per_key_;
+  SharedHeap* const heap_;
   std::atomic<uint64_t> most_bytes_;   // limit for the sum of all parts
   std::array<Part, kMaxParts> parts_;  // the first count_ parts are in use
   std::atomic<uint32_t> count_{0};

@@ -15,6 +15,48 @@
 namespace braiddb::test {
 namespace {
 
+// Another process finds the keys that the filter had when it was listed, and those that came to the listed parts later.
+TEST(KeyFilterTest, OtherProcessesAttach) {
+  const auto heap = SharedHeap::Create();
+  const auto mapped = SharedMemory::Attach(heap->memory().OpenToRead(), false, 1);
+  const auto hash_of = [](uint64_t i) { return (i + 1) * 0x9e3779b97f4a7c15ull; };
+  const auto add = [&](KeyFilter* filter, uint64_t begin, uint64_t end) {
+    for (uint64_t i = begin; i < end; ++i) {
+      const uint64_t hash = hash_of(i);
+      filter->Add({&hash, 1});
+    }
+  };
+  const auto has_all = [&](const KeyFilter& filter, uint64_t count) {
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < count; ++i) found += filter.MayContain(hash_of(i)) ? 1 : 0;
+    return found == count;
+  };
+  const auto own = KeyFilter::Create(10, 500);
+  add(own.get(), 0, 1000);
+  EXPECT_GT(own->parts(), 1u);
+  EXPECT_TRUE(own->Shared().empty());
+  EXPECT_EQ(KeyFilter::Attach(*mapped, own->Shared()), nullptr);
+  const auto shared = own->CopyTo(heap.get());
+  ASSERT_NE(shared, nullptr);
+  EXPECT_EQ(shared->keys(), own->keys());
+  const auto attached = KeyFilter::Attach(*mapped, shared->Shared());
+  ASSERT_NE(attached, nullptr);
+  EXPECT_TRUE(has_all(*attached, 1000));
+  uint64_t positives = 0;
+  for (uint64_t i = 10'000; i < 20'000; ++i) positives += attached->MayContain(hash_of(i)) ? 1 : 0;
+  EXPECT_LT(positives, 1000u);
+  add(shared.get(), 1000, 1010);
+  EXPECT_TRUE(has_all(*attached, 1010));
+  add(shared.get(), 1010, 20'000);
+  EXPECT_GT(shared->parts(), attached->parts());
+  EXPECT_TRUE(has_all(*KeyFilter::Attach(*mapped, shared->Shared()), 20'000));
+  std::vector<SharedRange> parts = shared->Shared();
+  for (const SharedRange bad : {SharedRange{0, 64}, {8, 64}, {mapped->bytes(), 64}, {4096, 0}, {4096, UINT64_MAX}}) {
+    parts.back() = bad;
+    EXPECT_EQ(KeyFilter::Attach(*mapped, parts), nullptr);
+  }
+}
+
 // As of numbered keys of one kind.
 uint64_t HashOf(uint64_t number, char kind = 'k') {
   char key[9] = {kind};
