@@ -223,6 +223,8 @@ class DBImpl final : public DB {
   Status FollowChanges();
   void FollowNews();
   Status FollowLocked();
+  void RetireOldViews();
+  void RetireLocked();
   Family* FollowFamily(const LiveFamily& from);
   static void EndFamily(Family* family);
   std::shared_ptr<Memtable> AttachForeign(const LiveMemtable& from, MemtableKind kind);
@@ -1032,7 +1034,12 @@ class DBImpl final : public DB {
   std::map<uint32_t, uint64_t> families_not_given_;  // ids and numbers of families that the open did not name; follow_mutex_
   std::vector<std::shared_ptr<Family>>
       replaced_families_;  // their ids have other families, and they are to be retired; follow_mutex_
-  std::vector<std::shared_ptr<const ReadView>> unretired_views_;          // there was no memory to retire them; view_mutex_
+  // Of a live reader: views that are to be retired, and the families that they need; view_mutex_.
+  struct OldView {
+    std::shared_ptr<const ReadView> view;
+    std::shared_ptr<std::vector<std::shared_ptr<Family>>> families;
+  };
+  std::vector<OldView> unretired_views_;
   std::atomic<const LookupCache::ForeignTable*> foreign_cache_{nullptr};  // of the owner; lives as long as the view that names it
   uint64_t followed_view_ = 0;    // offset of the block that current_view_ is a copy of; follow_mutex_
   uint64_t followed_ranges_ = 0;  // the same for range tombstones; follow_mutex_

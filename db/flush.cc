@@ -230,7 +230,10 @@ bool DBImpl::FlushOne(const PendingFlush& pending, WriterPressure::Flush* took) 
   const Memtable& set = *pending.memtable;
   uint64_t tables = 1;
   set.ForEachSibling([&tables](uint32_t, const Memtable*) { ++tables; });
-  l0_index_->Share(live_heap_.load(std::memory_order_acquire));
+  if (SharedHeap* const heap = live_heap_.load(std::memory_order_acquire); l0_index_->Share(heap)) {
+    levels_should_be_shared_.store(true, std::memory_order_release);
+    NotifyWork();
+  }
   l0_index_->BeginFlush(set.entry_count.load(std::memory_order_relaxed), tables);
   set.ForEachSibling([&](uint32_t id, Memtable*) {
     const Family& family = *FindFamily(id);

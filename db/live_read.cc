@@ -238,6 +238,7 @@ Status DBImpl::FollowLocked() {
     followed_growths_.store(growths, std::memory_order_release);
   }
   const uint64_t version = board.version.load(std::memory_order_seq_cst);
+  RetireOldViews();
   if (version == followed_version_.load(std::memory_order_relaxed)) return Status::OK();
   const auto hold = std::make_shared<LiveHold>(live_reader_.get());
   const uint64_t ranges = board.ranges.load(std::memory_order_acquire);
@@ -436,18 +437,27 @@ Status DBImpl::InstallForeignView(uint64_t offset, const std::shared_ptr<LiveHol
   foreign_cache_.store(cache.get(), std::memory_order_release);
   active_.store(current_view_->active.get(), std::memory_order_release);
   followed_view_ = offset;
-  if (old == nullptr) return Status::OK();
-  try {
-    // Pinned slices are in segments that the old view holds.
-    epochs_.RetirePinned([kept = old, replaced]() mutable {
-      kept.reset();
-      replaced->clear();
-    });
-  } catch (const std::bad_alloc&) {
-    replaced_families_.swap(*replaced);
-    unretired_views_.push_back(std::move(old));
-  }
+  if (old != nullptr) unretired_views_.push_back({std::move(old), replaced});
+  RetireLocked();
   return Status::OK();
+}
+
+void DBImpl::RetireOldViews() {
+  std::lock_guard lock(view_mutex_);
+  RetireLocked();
+}
+
+// Without memory, the next call goes on: each view holds what the owner had at its time. Pinned slices are in segments that an
+// old view holds.
+// REQUIRES: view_mutex_.
+void DBImpl::RetireLocked() try {
+  for (; !unretired_views_.empty(); unretired_views_.pop_back()) {
+    epochs_.RetirePinned([kept = unretired_views_.back()]() mutable {
+      kept.view.reset();
+      kept.families->clear();
+    });
+  }
+} catch (const std::bad_alloc&) {
 }
 
 // ORDER  A tombstone leaves the owner's set when its sweep is over. A read of this process may have begun before; it must not

@@ -111,6 +111,7 @@ LiveReader::~LiveReader() { StopFollowing(); }
 
 void LiveReader::Follow(std::function<void()> on_news) {
   on_news_ = std::move(on_news);
+  received_.reserve(LocalClient::kMaxMessage);
   listener_ = std::thread([this] { Listen(); });
 }
 
@@ -121,20 +122,29 @@ void LiveReader::StopFollowing() {
   listener_.join();
 }
 
+// Only the texts of errors need memory, so no message is lost.
+LiveReader::News LiveReader::ReceiveNews() try {
+  constexpr int kNoLimit = -1;
+  const Status status = client_->Receive(kNoLimit, &received_, nullptr);
+  return status.ok() ? News::kMessage : status.IsAborted() ? News::kEnd : News::kNone;
+} catch (const std::bad_alloc&) {
+  usleep(1000);
+  return client_->IsClosed() ? News::kEnd : News::kNone;
+}
+
 void LiveReader::Listen() {
   pthread_setname_np(pthread_self(), "braid-follow");
-  constexpr int kNoLimit = -1;
-  std::string message;
+  const std::string& message = received_;
   while (!stopping_.load(std::memory_order_acquire)) {
-    const Status status = client_->Receive(kNoLimit, &message, nullptr);
-    if (status.IsAborted()) {
+    const News news = ReceiveNews();
+    if (news == News::kEnd) {
       owner_is_gone_.store(true, std::memory_order_release);
       FutexWakeAll(board_->wakes);
       const std::lock_guard lock(answer_mutex_);
       answered_.notify_all();
       return;
     }
-    if (!status.ok()) continue;
+    if (news == News::kNone) continue;
     const std::string_view prefix(kLiveSnapshot);
     if (message.compare(0, prefix.size(), prefix) == 0 && message.size() == prefix.size() + sizeof(uint32_t) + sizeof(uint64_t)) {
       const std::lock_guard lock(answer_mutex_);

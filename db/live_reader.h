@@ -126,6 +126,9 @@ class LiveReader {
   // An unused element of ReaderSlot::snapshots. Throws std::bad_alloc if there is none. REQUIRES: mutex_.
   uint32_t TakeElement();
   void Listen();
+  // Waits for the next message, which is then in received_. kNone: no message came. kEnd: the owner has ended.
+  enum class News : uint8_t { kMessage, kNone, kEnd };
+  News ReceiveNews();
 
   const std::unique_ptr<LocalClient> client_;
   const std::unique_ptr<SharedMemory> board_memory_;
@@ -137,6 +140,7 @@ class LiveReader {
   std::atomic<bool> owner_is_gone_{false};
   std::atomic<bool> stopping_{false};
   std::function<void()> on_news_;
+  std::string received_;  // of the listening thread
   std::thread listener_;
 
   std::mutex mutex_;

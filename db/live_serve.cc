@@ -154,7 +154,6 @@ bool DBImpl::ShareMemory() {
     if (owned_heap_ == nullptr) return false;
     live_heap_.store(owned_heap_.get(), std::memory_order_release);
     cache_should_be_shared_.store(true, std::memory_order_release);
-    levels_should_be_shared_.store(true, std::memory_order_release);
     NotifyWork();
   }
   const Memtable* active = nullptr;
@@ -174,11 +173,28 @@ bool DBImpl::ShareMemory() {
   return true;
 }
 
-// Called by the compaction thread. Without memory the indexes stay where they are, and readers search without them.
+// Copies the structures of tables and last levels that were made before the first reader came. Called by the compaction thread
+// after the flush thread has begun to use the heap: then no index of before gets another entry. Without memory they stay where
+// they are, and readers search without them.
 // REQUIRES: compaction_mutex_, and no merge is running.
 void DBImpl::ShareLevels() try {
   if (!levels_should_be_shared_.exchange(false, std::memory_order_acquire)) return;
   ShareFilter();
+  bool has_copies = false;
+  {
+    const PinnedView pinned(this);
+    pinned.view().ForEach([&](uint32_t, const FamilyView& levels) {
+      for (const auto& table : levels.l0) {
+        if (table->index() == nullptr || table->index()->heap_offset() != 0) continue;
+        table->index()->CopyTo(owned_heap_.get());
+        has_copies |= table->index()->heap_offset() != 0;
+      }
+    });
+  }
+  if (has_copies) {
+    const std::lock_guard lock(view_mutex_);
+    PublishView();
+  }
   for (uint32_t id = 0; id < kMaxFamilies; ++id) {
     Family* const family = FindFamily(id);
     if (family == nullptr || family->last_level == nullptr || !family->last_level->Share()) continue;

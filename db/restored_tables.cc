@@ -103,7 +103,9 @@ bool DBImpl::IndexRestoredTables(std::chrono::steady_clock::duration at_least) t
     uint64_t entries = 0;
     for (const auto& table : tables) entries += table->entries;
     const uint64_t usual = std::max<uint64_t>(1, entries / tables.size());
+    SharedHeap* const heap = live_heap_.load(std::memory_order_acquire);
     std::optional<L0IndexWriter> index(std::in_place, regions_.get(), usual);
+    index->Share(heap);
     std::vector<std::pair<std::shared_ptr<PmTable>, std::shared_ptr<const TableOrder>>> walked;
     for (const auto& table : tables) {
       table->waits_for_index = false;
@@ -111,6 +113,7 @@ bool DBImpl::IndexRestoredTables(std::chrono::steady_clock::duration at_least) t
       if (stopping_.load(std::memory_order_acquire)) return false;
       if (order == nullptr) {  // the table stays without an index; its column is incomplete and is not used
         index.emplace(regions_.get(), usual);
+        index->Share(heap);
         continue;
       }
       table->SetIndex(index->Finish());

@@ -31,7 +31,8 @@ void AlikeSteps::Place(SharedHeap* heap) {
   sizes_ = {0, nodes_.size(), tops_.size(), own_.words.size(), own_.bits.size(), own_.shared.size()};
   if (heap != nullptr && !nodes_.empty()) {
     const Layout layout(sizes_);
-    block_ = HugeArray<uint64_t>(layout.end, heap);
+    block_ = HugeArray<uint64_t>(layout.end, heap, HugeArray<uint64_t>::Sharing::kOptional);
+    if (block_.heap_offset() == 0) block_ = {};
     if (!block_.empty()) {
       const auto copy = [this](uint64_t at, const auto& from) {
         if (!from.empty()) std::memcpy(&block_[at], from.data(), from.size() * sizeof(from[0]));

@@ -74,8 +74,8 @@ std::unique_ptr<KeyFilter> KeyFilter::CopyTo(SharedHeap* heap) const {
   const uint32_t count = parts();
   for (uint32_t i = 0; i < count; ++i) {
     const HugeArray<Block>& from = parts_[i].blocks;
-    HugeArray<Block> blocks(from.size(), heap);
-    if (blocks.empty()) return nullptr;
+    HugeArray<Block> blocks(from.size(), heap, HugeArray<Block>::Sharing::kOptional);
+    if (blocks.heap_offset() == 0) return nullptr;
     blocks.Populate();
     std::memcpy(&blocks[0], &from[0], from.bytes());
     copy->parts_[i].blocks = std::move(blocks);
@@ -120,9 +120,9 @@ bool KeyFilter::AddPart(uint64_t keys) {
   const uint32_t count = count_.load(std::memory_order_relaxed);
   const uint64_t wanted = (keys * bits_per_key_ + 8 * sizeof(Block) - 1) / (8 * sizeof(Block));
   if (count == kMaxParts || bytes() + wanted * sizeof(Block) > most_bytes_.load(std::memory_order_relaxed)) return false;
-  HugeArray<Block> blocks(wanted, heap_);
+  HugeArray<Block> blocks(wanted, heap_, HugeArray<Block>::Sharing::kOptional);
   if (blocks.empty()) return false;
-  if (heap_ != nullptr && blocks.bytes() >= kHugePageBytes) blocks.Populate();
+  if (blocks.heap_offset() != 0 && blocks.bytes() >= kHugePageBytes) blocks.Populate();
   part_keys_ = room_ = keys;
   bytes_.fetch_add(blocks.bytes(), std::memory_order_relaxed);
   parts_[count].blocks = std::move(blocks);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 namespace braiddb {
@@ -10,7 +11,7 @@ namespace braiddb {
 // slot.
 std::shared_ptr<L0Index> L0Index::Create(const RegionSet* regions, uint64_t entries, SharedHeap* heap) {
   const uint64_t buckets = std::bit_ceil(std::max<uint64_t>(1, entries / (kSlots / 2)));
-  HugeArray<Bucket> lines(LinesOf(buckets), heap);
+  HugeArray<Bucket> lines(LinesOf(buckets), heap, HugeArray<Bucket>::Sharing::kOptional);
   if (lines.empty()) return nullptr;
   return std::shared_ptr<L0Index>(new L0Index(regions, buckets, std::move(lines)));
 }
@@ -21,6 +22,15 @@ std::shared_ptr<L0Index> L0Index::Attach(const RegionSet* regions, const SharedM
   std::shared_ptr<L0Index> index(new L0Index(regions, buckets, std::move(lines)));
   index->is_attached_ = true;
   return index;
+}
+
+void L0Index::CopyTo(SharedHeap* heap) const {
+  if (heap_offset() != 0) return;
+  HugeArray<Bucket> copy(buckets_.size(), heap, HugeArray<Bucket>::Sharing::kOptional);
+  if (copy.heap_offset() == 0) return;
+  memcpy(&copy[0], &buckets_[0], copy.bytes());
+  copy_ = std::move(copy);
+  copy_offset_.store(copy_.heap_offset(), std::memory_order_release);
 }
 
 L0Index::L0Index(const RegionSet* regions, uint64_t buckets, HugeArray<Bucket> lines)

@@ -66,8 +66,13 @@ class L0Index {
 
   uint64_t bytes() const { return buckets_.bytes(); }
   uint64_t buckets() const { return mask_ + 1; }
-  // The offset in the heap; 0 if the index is in private memory.
-  uint64_t heap_offset() const { return buckets_.heap_offset(); }
+  // The offset in the heap of the index, or of its copy; 0: other processes cannot attach to it.
+  uint64_t heap_offset() const {
+    return buckets_.heap_offset() != 0 ? buckets_.heap_offset() : copy_offset_.load(std::memory_order_acquire);
+  }
+  // Makes a copy of a private index for other processes, if the heap has room. One thread at a time calls this. REQUIRES: nothing
+  // is added any more.
+  void CopyTo(SharedHeap* heap) const;
   uint64_t free_slots() const { return max_used_ - used_; }
 
  private:
@@ -106,8 +111,10 @@ class L0Index {
   PmPtr PointerOf(uint64_t slot) const;
 
   const RegionSet* const regions_;
-  const uint64_t mask_;        // number of buckets, a power of two, minus one
-  HugeArray<Bucket> buckets_;  // followed by the filter words, eight per cache line
+  const uint64_t mask_;             // number of buckets, a power of two, minus one
+  HugeArray<Bucket> buckets_;       // followed by the filter words, eight per cache line
+  mutable HugeArray<Bucket> copy_;  // for other processes
+  mutable std::atomic<uint64_t> copy_offset_{0};
   const uint64_t max_used_;
   bool is_attached_ = false;  // the memory is another process', and may be in use for something else if this reader has expired
   uint64_t used_ = 0;         // number of slots in use; accessed by the adding thread only
@@ -129,9 +136,11 @@ class L0IndexWriter {
     uint32_t column = 0;
   };
 
-  // Later indexes are taken from this heap.
-  void Share(SharedHeap* heap) {
-    if (std::exchange(heap_, heap) != heap) index_.reset();
+  // Later indexes are taken from this heap, and nothing is added to those of before. Returns false if that was so already.
+  bool Share(SharedHeap* heap) {
+    if (std::exchange(heap_, heap) == heap) return false;
+    index_.reset();
+    return true;
   }
   // Begins a flush that makes `tables` tables of `entries` entries in all. New indexes are sized for tables of the mean size.
   void BeginFlush(uint64_t entries, uint64_t tables) {

@@ -21,8 +21,7 @@ uint64_t NextId() {
 }  // namespace
 
 HugeArray<OrderedItem> TableOrder::Allocate(uint64_t entries, SharedHeap* heap) {
-  HugeArray<Item> items(entries, heap);
-  return items.empty() && heap != nullptr ? HugeArray<Item>(entries) : std::move(items);
+  return HugeArray<Item>(entries, heap, HugeArray<Item>::Sharing::kOptional);
 }
 
 TableOrder::TableOrder(uint64_t entries, SharedHeap* heap)

@@ -17,8 +17,9 @@ bool IndexTree::AllocateTop() {
     };
     const bool has_private =
         std::ranges::any_of(pieces_, [&](const PieceRef& piece) { return offset_of(piece) >= heap->memory().bytes(); });
-    if (!has_private) top_ = HugeArray<Group>(groups + (pieces_.size() + kSharedOfGroup - 1) / kSharedOfGroup, heap);
-    is_shared_ = !top_.empty();
+    const uint64_t all = groups + (pieces_.size() + kSharedOfGroup - 1) / kSharedOfGroup;
+    if (!has_private) top_ = HugeArray<Group>(all, heap, HugeArray<Group>::Sharing::kOptional);
+    is_shared_ = top_.heap_offset() != 0;
     auto* shared = is_shared_ ? reinterpret_cast<SharedPiece*>(&top_[groups]) : nullptr;
     for (size_t i = 0; is_shared_ && i < pieces_.size(); ++i)
       shared[i] = {offset_of(pieces_[i]), pieces_[i].nodes, pieces_[i].has_bits};

@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -63,8 +64,8 @@ class TallIndex {
 
   // Returns true if all trees lie in this heap.
   bool IsIn(const SharedHeap* heap) const;
-  // Returns a copy in this heap. Trees for which there is no memory are empty. May throw std::bad_alloc.
-  TallIndex CopyTo(SharedHeap* heap) const;
+  // Returns a copy in this heap; none if the heap has no room for all trees. May throw std::bad_alloc.
+  std::optional<TallIndex> CopyTo(SharedHeap* heap) const;
   // What another process needs to attach to the index: first a number that no other index of this process has. Empty if no tree
   // is shared. May throw std::bad_alloc.
   std::vector<uint64_t> Shared() const;

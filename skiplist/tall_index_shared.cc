@@ -15,7 +15,7 @@ bool TallIndex::IsIn(const SharedHeap* heap) const {
   return std::ranges::all_of(regions_, [heap](const Tree& tree) { return tree.nodes.IsIn(heap); });
 }
 
-TallIndex TallIndex::CopyTo(SharedHeap* heap) const {
+std::optional<TallIndex> TallIndex::CopyTo(SharedHeap* heap) const {
   TallIndex copy(list_, heap);
   copy.max_tree_bytes_ = max_tree_bytes_;
   for (uint32_t region = 0; region < regions_.size(); ++region) {
@@ -23,7 +23,7 @@ TallIndex TallIndex::CopyTo(SharedHeap* heap) const {
     Tree& to = copy.regions_[region];
     to.region = from.region;
     if (from.nodes.nodes() > 0) to.nodes = from.nodes.CopyTo(std::make_shared<PieceHeap>(heap));
-    if (to.nodes.nodes() != from.nodes.nodes()) continue;
+    if (to.nodes.nodes() != from.nodes.nodes() || (to.nodes.nodes() > 0 && to.nodes.shared().top == 0)) return std::nullopt;
     to.alike = from.alike.CopyTo(heap);
     to.changed = from.changed;
     to.is_whole = from.is_whole;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "skiplist/tall_index.h"
@@ -252,7 +253,9 @@ TEST_P(IndexPiecesTest, ACopyInASharedHeapIsTheSameIndex) {
   change(2);
   EXPECT_TRUE(index->Shared().empty());
   EXPECT_FALSE(index->IsIn(heap_.get()));
-  index = std::make_unique<TallIndex>(index->CopyTo(heap_.get()));
+  std::optional<TallIndex> copy = index->CopyTo(heap_.get());
+  ASSERT_TRUE(copy.has_value());
+  index = std::make_unique<TallIndex>(std::move(*copy));
   EXPECT_TRUE(index->IsIn(heap_.get()));
   for (int round = 0; round < 3; ++round, change(5)) {  // later versions are shared, too
     const TallIndex attached = Attached(*index);

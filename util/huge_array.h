@@ -22,12 +22,17 @@ class HugeArray {
   HugeArray() = default;
   // The array is empty() if there is no memory. `heap`: the memory is taken from this heap, which must outlive the array; null:
   // private memory.
-  explicit HugeArray(uint64_t count, SharedHeap* heap = nullptr) {
+  explicit HugeArray(uint64_t count, SharedHeap* heap = nullptr) : HugeArray(count, heap, Sharing::kNeeded) {}
+  // kOptional: the memory is private if the heap has no room to spare (SharedHeap::AllocateOptional).
+  enum class Sharing : uint8_t { kNeeded, kOptional };
+  HugeArray(uint64_t count, SharedHeap* heap, Sharing sharing) {
     const uint64_t bytes = count * sizeof(T);
     if (bytes == 0) return;
     if (heap != nullptr) {
-      heap_offset_ = heap->Allocate(bytes);
-      if (heap_offset_ == 0) return;
+      heap_offset_ = sharing == Sharing::kNeeded ? heap->Allocate(bytes) : heap->AllocateOptional(bytes);
+      if (heap_offset_ == 0 && sharing == Sharing::kNeeded) return;
+    }
+    if (heap_offset_ != 0) {
       heap_ = heap;
       data_ = reinterpret_cast<T*>(heap->At(heap_offset_));
       size_ = count;

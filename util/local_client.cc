@@ -89,7 +89,7 @@ Status LocalClient::Send(std::string_view message, Waits waits) {
 Status LocalClient::Receive(int timeout_ms, std::string* message, std::vector<int>* descriptors) {
   message->clear();
   std::vector<int> received;
-  received.reserve(kMaxLocalDescriptors);
+  if (descriptors != nullptr) received.reserve(kMaxLocalDescriptors);
   if (descriptors != nullptr) descriptors->clear();
   const int fd = connection_.get();
   if (fd < 0) return Gone();

@@ -142,7 +142,7 @@ PieceHeap::Slab* PieceHeap::AddSlab(uint64_t bytes) {
 
 // Advice has no effect on pages of a SharedHeap, so a slab of a huge page gets its pages, which are then collapsed.
 void PieceHeap::Map(Slab* slab, uint64_t bytes) const {
-  slab->heap_offset = shared_ == nullptr ? 0 : shared_->Allocate(bytes);
+  slab->heap_offset = shared_ == nullptr ? 0 : shared_->AllocateOptional(bytes);
   if (slab->heap_offset != 0) {
     slab->memory = reinterpret_cast<char*>(shared_->At(slab->heap_offset));
     if (bytes == kSlabBytes && PopulatePages(slab->memory, bytes) == 0) (void)CollapseHugePages(slab->memory, bytes);

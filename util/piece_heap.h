@@ -9,7 +9,7 @@
 //            announces have what these need. Else a slab is as large as a part of all that is mapped, or as the pieces that
 //            were allocated since the last announcement. Pages that are never touched take no memory.
 // SHARED     The slabs of a heap over a SharedHeap are ranges of it, so other processes can read the pieces. Where the SharedHeap
-//            has no room, a slab is private.
+//            has no room to spare, a slab is private.
 // Thread safety: all calls at any time. What a piece holds is the user's matter.
 #pragma once
 

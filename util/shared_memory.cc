@@ -100,7 +100,8 @@ void SharedMemory::Release(uint64_t offset, uint64_t bytes) {
 // ---- SharedHeap
 
 SharedHeap::SharedHeap(std::unique_ptr<SharedMemory> memory) : memory_(std::move(memory)) {
-  free_[kPageBytes] = memory_->bytes() - kPageBytes;  // offset 0 means none
+  free_bytes_ = memory_->bytes() - kPageBytes;  // offset 0 means none
+  free_[kPageBytes] = free_bytes_;
 }
 
 std::unique_ptr<SharedHeap> SharedHeap::Create() try {
@@ -115,11 +116,19 @@ std::unique_ptr<SharedHeap> SharedHeap::Create() try {
 
 uint64_t SharedHeap::RoundUp(uint64_t bytes) { return RoundUpToPage(std::max<uint64_t>(bytes, 1)); }
 
-// First fit. The only allocation comes before the first change.
-uint64_t SharedHeap::Allocate(uint64_t bytes) try {
-  bytes = RoundUp(bytes);
-  const uint64_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
+uint64_t SharedHeap::Allocate(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
+  return AllocateLocked(RoundUp(bytes));
+}
+
+uint64_t SharedHeap::AllocateOptional(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  return free_bytes_ < memory_->bytes() / 2 + RoundUp(bytes) ? 0 : AllocateLocked(RoundUp(bytes));
+}
+
+// First fit. The only allocation comes before the first change.
+uint64_t SharedHeap::AllocateLocked(uint64_t bytes) try {
+  const uint64_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
   for (auto range = free_.begin(); range != free_.end(); ++range) {
     const auto [begin, size] = *range;
     const uint64_t offset = (begin + alignment - 1) / alignment * alignment;
@@ -130,6 +139,7 @@ uint64_t SharedHeap::Allocate(uint64_t bytes) try {
     } else {
       free_.erase(range);
     }
+    free_bytes_ -= bytes;
     return offset;
   }
   return 0;
@@ -145,6 +155,7 @@ void SharedHeap::Free(uint64_t offset, uint64_t bytes) {
   try {
     auto [range, is_new] = free_.emplace(offset, bytes);
     BRAIDDB_CHECK(is_new);
+    free_bytes_ += bytes;
     if (const auto next = std::next(range); next != free_.end() && next->first == offset + bytes) {
       range->second += next->second;
       free_.erase(next);

@@ -61,6 +61,8 @@ class SharedHeap {
 
   // Returns the offset of `bytes` zeroed bytes, page-aligned, or aligned to 2 MiB if there are as many; 0 if there is no room.
   uint64_t Allocate(uint64_t bytes);
+  // The same for what could also be in private memory: returns 0 if less than half of the heap would be free afterwards.
+  uint64_t AllocateOptional(uint64_t bytes);
   // Frees a range that Allocate returned for the same number of bytes.
   void Free(uint64_t offset, uint64_t bytes);
   // From now on no memory is given back or used again, so readers keep what they see.
@@ -75,10 +77,13 @@ class SharedHeap {
  private:
   explicit SharedHeap(std::unique_ptr<SharedMemory> memory);
   static uint64_t RoundUp(uint64_t bytes);
+  // REQUIRES: mutex_ is held.
+  uint64_t AllocateLocked(uint64_t bytes);
 
   const std::unique_ptr<SharedMemory> memory_;
   mutable std::mutex mutex_;
   std::map<uint64_t, uint64_t> free_;  // by offset: bytes; neighbours are joined
+  uint64_t free_bytes_ = 0;
   bool is_frozen_ = false;
 };
 

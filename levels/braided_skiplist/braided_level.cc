@@ -1,5 +1,6 @@
 #include "levels/braided_skiplist/braided_level.h"
 
+#include <optional>
 #include <utility>
 
 #include "levels/braided_skiplist/braided_media.h"
@@ -85,7 +86,9 @@ void BraidedLevel::Refresh(uint64_t l1_entries) {
 bool BraidedLevel::Share() {
   const std::shared_ptr<const BraidedSkipList> now = Current();
   if (shared_heap() == nullptr || now->index().IsIn(shared_heap())) return false;
-  Install(now->With(now->index().CopyTo(shared_heap())));
+  std::optional<TallIndex> copy = now->index().CopyTo(shared_heap());
+  if (!copy) return false;
+  Install(now->With(std::move(*copy)));
   return true;
 }
 
