@@ -240,6 +240,9 @@ class LiveIterator final : public Iterator {
     if (__builtin_expect(!status_.ok(), 0)) status_ = Status::OK();
   } catch (const LiveFailure& failure) {
     status_ = failure.status;
+  } catch (const std::bad_alloc&) {  // base_ may be where an unfinished movement has left it
+    status_ = NoMemory();
+    throw;
   }
   // `growths`: followed before the first movement.
   template <class Movement>

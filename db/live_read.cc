@@ -168,9 +168,12 @@ void DBImpl::StartFollowing() {
   live_reader_->Follow([this] {
     try {
       FollowNews();
-      epochs_.Reclaim();
     } catch (const LiveFailure&) {     // the next call finds the failure
     } catch (const std::bad_alloc&) {  // the next call follows
+    }
+    try {
+      epochs_.Reclaim();
+    } catch (const std::bad_alloc&) {  // the next news reclaim
     }
   });
 }
@@ -243,10 +246,15 @@ Status DBImpl::FollowLocked() {
   const auto hold = std::make_shared<LiveHold>(live_reader_.get());
   const uint64_t ranges = board.ranges.load(std::memory_order_acquire);
   const uint64_t view = board.view.load(std::memory_order_acquire);
+  const bool has_new_ranges = ranges != followed_ranges_;
+  // Should the next steps fail, nothing holds the block of the old set any more, and its place may be that of a newer set.
+  if (has_new_ranges) followed_ranges_ = 0;
   if (view != followed_view_) status = InstallForeignView(view, hold);
   // After the view: an older set with a newer view is right, since it has all tombstones that hide entries of the view.
-  BRAIDDB_SYNC_POINT("DBImpl::FollowChanges:Between");
-  if (status.ok() && ranges != followed_ranges_) status = InstallForeignRanges(ranges);
+  bool has_no_memory = false;
+  BRAIDDB_SYNC_POINT_ARG("DBImpl::FollowChanges:Between", &has_no_memory);
+  if (has_no_memory) throw std::bad_alloc();
+  if (status.ok() && has_new_ranges) status = InstallForeignRanges(ranges);
   if (!status.ok()) return status;
   followed_version_.store(version, std::memory_order_release);
   epochs_.Reclaim();

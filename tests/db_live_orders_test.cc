@@ -189,6 +189,33 @@ TEST_P(LiveOrdersTest, TheWriterKnowsThatIteratorsCome) {
   }
 }
 
+// A reader that has no memory to follow deleted ranges must not take a later set for the one that it has: a block of the shared
+// heap may lie where an older one did.
+TEST_P(LiveOrdersTest, DeletedRangesAreFollowedAfterFailures) {
+  std::atomic<bool> fails{false};
+  SyncPoints::Instance().SetCallback("DBImpl::FollowChanges:Between",
+                                     [&fails](void* has_none) { *static_cast<bool*>(has_none) = fails.load(); });
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  constexpr int kRounds = 120 / kSlowdown;
+  for (int i = 0; i < 6 * kRounds; ++i) ASSERT_OK(writer->Put({}, NumberedKey(i), "v"));
+  auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  std::string value;
+  int deleted = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    fails = true;
+    for (uint64_t i = random_.Range(1, 5); i > 0; --i, ++deleted) {
+      ASSERT_OK(writer->DeleteRange({}, NumberedKey(deleted), NumberedKey(deleted + 1)));
+      for (uint64_t flushes = random_.Uniform(3); flushes > 0; --flushes) ASSERT_OK(writer->Flush());
+      EXPECT_TRUE(reader->Get({}, NumberedKey(deleted), &value).IsMemoryLimit());
+    }
+    fails = false;
+    for (int i = 0; i < deleted; ++i) ASSERT_TRUE(reader->Get({}, NumberedKey(i), &value).IsNotFound()) << i << " of " << deleted;
+    ASSERT_OK(reader->Get({}, NumberedKey(deleted), &value));
+  }
+}
+
 // A queue whose consumer is a reader: it passes the same deleted keys again and again, until the writer merges them.
 TEST_P(LiveOrdersTest, TheWriterMergesWhatScansOfReadersPass) {
   std::atomic<int> merges{0};
