@@ -36,8 +36,10 @@ uint64_t SharedBytes() {
 
 class LiveMemoryTest : public DbOpenTest {
  protected:
-  // Reads until the pipe is closed; allocations fail until the first byte comes.
+  // Opens when the first byte comes. Then reads until the pipe is closed; allocations fail until the second byte comes.
   int ReadWithoutMemory(int from) const {
+    char first = 0;
+    if (read(from, &first, 1) != 1) return 4;
     std::unique_ptr<DB> reader;
     if (!DB::OpenForReadOnly(options_, path_, &reader).ok()) return 2;
     fcntl(from, F_SETFL, O_NONBLOCK);
@@ -65,9 +67,6 @@ class LiveMemoryTest : public DbOpenTest {
 
 TEST_F(LiveMemoryTest, TheReaderGoesOnAndHoldsNothing) {
   options_.l1 = L1Kind::kBraidedSkipList;
-  auto writer = OpenOrFail(options_, path_);
-  ASSERT_NE(writer, nullptr);
-  for (int i = 0; i < 500; ++i) ASSERT_OK(writer->Put({}, NumberedKey(i), std::string(100, 'v')));
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const pid_t child = fork();
@@ -76,6 +75,11 @@ TEST_F(LiveMemoryTest, TheReaderGoesOnAndHoldsNothing) {
     LeaveChild(ReadWithoutMemory(ends[0]));
   }
   close(ends[0]);
+  // After the fork, so that the child has no lock of another thread.
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  for (int i = 0; i < 500; ++i) ASSERT_OK(writer->Put({}, NumberedKey(i), std::string(100, 'v')));
+  ASSERT_EQ(::write(ends[1], "o", 1), 1);
   std::vector<DB::LiveReaderInfo> readers;
   ASSERT_TRUE(WaitUntil([&] { return DB::ListLiveReaders(path_, &readers).ok() && !readers.empty(); }));
   const auto write = [&] {
