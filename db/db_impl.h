@@ -201,14 +201,15 @@ class DBImpl final : public DB {
   void StartFollowing();
   Status CloseLive();
   Status LoadView(uint64_t offset, LiveView* view) const;
+  // Whether this process may use what it has read. CheckLive says why not.
   Status CheckLive() const;
   bool IsLive() const {
     std::atomic_signal_fence(std::memory_order_seq_cst);  // the loads of a read come first; x86 keeps the order of loads
     return !live_reader_->has_expired() && !regions_->WriterChanged(writer_runs_);
   }
-  // Whether what was read since the last FollowOwner is valid. `growths`: followed_growths_ before the read.
+  // Whether what was read is valid, and met no part that is not mapped. `growths`: followed_growths_ before the read.
   bool IsInPlace(uint64_t growths) const {
-    return live_reader_->board().growths.load(std::memory_order_acquire) == growths && IsLive() && !fork_mark_.is_in_child();
+    return live_reader_->board().growths.load(std::memory_order_acquire) == growths && IsLive();
   }
   // Makes this process see all that the owner has published. A few loads if that is nothing new. REQUIRES: no epoch guard is
   // held.
@@ -1103,7 +1104,7 @@ class DBImpl final : public DB {
   std::atomic<bool> cache_is_resized_{false};  // a resize has begun; changed under cache_size_mutex_
   std::atomic<bool> resize_waits_{false};      // the resize waits for readers of the old table; changed under cache_size_mutex_
   std::atomic<bool> cache_should_be_shared_{false};   // a resize will move the table to the shared heap
-  std::atomic<bool> levels_should_be_shared_{false};  // the compaction thread will copy the last levels' indexes to the heap
+  std::atomic<bool> levels_should_be_shared_{false};  // the compaction thread will copy what was made before to the heap
   bool orders_are_shared_ = false;                    // sorted arrays are in the shared heap; of the flush thread
   enum class OldTable : uint8_t { kInUse, kMoved, kRetired, kLeft };
   std::atomic<OldTable> old_table_{OldTable::kInUse};   // the state of the old table during a resize

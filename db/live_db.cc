@@ -232,6 +232,10 @@ class LiveIterator final : public Iterator {
   // `move`: makes the movement; its argument is true if the movement is repeated, with another base_.
   template <class Movement>
   void Move(const Movement& move) try {
+    if (__builtin_expect(db_->core_->fork_mark_.is_in_child(), 0)) {
+      status_ = db_->core_->FollowOwner();  // which refuses
+      return;
+    }
     const uint64_t growths = db_->core_->followed_growths_.load(std::memory_order_acquire);
     move(false);
     BRAIDDB_SYNC_POINT("LiveIterator::Move:Moved");

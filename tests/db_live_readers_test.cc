@@ -595,7 +595,13 @@ TEST_P(LiveReadersTest, ChildrenTouchNothing) {
   const pid_t child = fork();
   if (child == 0) {
     std::string value;
-    const bool is_refused = !reader->Get({}, "a", &value).ok();
+    bool is_refused = !reader->Get({}, "a", &value).ok();
+    for (const auto& move : {&Iterator::SeekToFirst, &Iterator::SeekToLast}) {
+      (iterator.get()->*move)();
+      is_refused &= !iterator->Valid() && !iterator->status().ok();
+    }
+    iterator->Seek("a");
+    is_refused &= !iterator->Valid() && !iterator->status().ok();
     iterator.reset();
     reader.reset();
     auto own = writer->NewIterator({});  // announces numbers, and ends without taking them back
