@@ -86,7 +86,7 @@ class LastLevel {
   // next Refresh. REQUIRES: no job is running.
   virtual std::shared_ptr<const OrderedLevel> View() const = 0;
   virtual void Refresh(uint64_t l1_entries) = 0;
-  // Copies an index that was made before there was a shared heap to that heap. Returns true if a view taken later uses the copy.
+  // Copies an index that other processes cannot read to the shared heap. Returns true if a view taken later uses the copy.
   // May throw std::bad_alloc. REQUIRES: no job is running.
   virtual bool Share() { return false; }
 

@@ -186,7 +186,7 @@ void DBImpl::ShareLevels() try {
     pinned.view().ForEach([&](uint32_t, const FamilyView& levels) {
       for (const auto& table : levels.l0) {
         if (table->index() == nullptr || table->index()->heap_offset() != 0) continue;
-        table->index()->CopyTo(owned_heap_.get());
+        table->index()->CopyTo(live_heap_.load(std::memory_order_acquire));
         has_copies |= table->index()->heap_offset() != 0;
       }
     });

@@ -64,7 +64,8 @@ class L0Index {
   // that is not dead and has a sequence number <= target.sequence; null if there is none.
   const LogEntry* Find(const SearchKey& target, uint64_t hash, uint32_t columns, LookupTrace* trace) const;
 
-  uint64_t bytes() const { return buckets_.bytes(); }
+  // With the copy.
+  uint64_t bytes() const { return copy_offset_.load(std::memory_order_acquire) == 0 ? buckets_.bytes() : 2 * buckets_.bytes(); }
   uint64_t buckets() const { return mask_ + 1; }
   // The offset in the heap of the index, or of its copy; 0: other processes cannot attach to it.
   uint64_t heap_offset() const {

@@ -76,9 +76,6 @@ class IndexTree {
   bool has_bits() const { return has_bits_; }
   // Returns the heap of the pieces; null if the tree is empty, or another process' tree.
   const std::shared_ptr<PieceHeap>& heap() const { return heap_; }
-  // Returns true if the tree is empty, or lies in this SharedHeap, or nowhere if that is null.
-  bool IsIn(const SharedHeap* shared) const { return heap_ == nullptr || heap_->shared() == shared; }
-
   // ---- Other processes
 
   // What another process needs to attach to a tree.
@@ -87,6 +84,8 @@ class IndexTree {
     uint64_t pieces = 0;
   };
   Shared shared() const { return {is_shared_ ? top_.heap_offset() : 0, pieces_.size()}; }
+  // Returns true if other processes can attach to the tree, or if it is empty.
+  bool is_shared() const { return is_shared_ || pieces_.empty(); }
   // The tree of another process, whose SharedHeap `memory` maps; it and `regions` must outlive the tree. Empty if `shared` is not
   // that of a tree, or not of one any more. May throw std::bad_alloc. Costs a look at each SharedPiece.
   static IndexTree Attach(const SharedMemory& memory, const RegionSet& regions, const Shared& shared);

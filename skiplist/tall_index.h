@@ -62,9 +62,9 @@ class TallIndex {
 
   // ---- Other processes
 
-  // Returns true if all trees lie in this heap.
-  bool IsIn(const SharedHeap* heap) const;
-  // Returns a copy in this heap; none if the heap has no room for all trees. May throw std::bad_alloc.
+  // Returns true if other processes can attach to all trees.
+  bool IsShared() const;
+  // Returns a copy in this heap; none if the heap has no room to spare for all trees. May throw std::bad_alloc.
   std::optional<TallIndex> CopyTo(SharedHeap* heap) const;
   // What another process needs to attach to the index: first a number that no other index of this process has. Empty if no tree
   // is shared. May throw std::bad_alloc.

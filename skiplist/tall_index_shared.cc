@@ -11,11 +11,12 @@ uint64_t TallIndex::NextId() {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-bool TallIndex::IsIn(const SharedHeap* heap) const {
-  return std::ranges::all_of(regions_, [heap](const Tree& tree) { return tree.nodes.IsIn(heap); });
+bool TallIndex::IsShared() const {
+  return std::ranges::all_of(regions_, [](const Tree& tree) { return tree.nodes.is_shared(); });
 }
 
 std::optional<TallIndex> TallIndex::CopyTo(SharedHeap* heap) const {
+  if (!heap->HasRoomToSpare(bytes())) return std::nullopt;
   TallIndex copy(list_, heap);
   copy.max_tree_bytes_ = max_tree_bytes_;
   for (uint32_t region = 0; region < regions_.size(); ++region) {
@@ -23,7 +24,7 @@ std::optional<TallIndex> TallIndex::CopyTo(SharedHeap* heap) const {
     Tree& to = copy.regions_[region];
     to.region = from.region;
     if (from.nodes.nodes() > 0) to.nodes = from.nodes.CopyTo(std::make_shared<PieceHeap>(heap));
-    if (to.nodes.nodes() != from.nodes.nodes() || (to.nodes.nodes() > 0 && to.nodes.shared().top == 0)) return std::nullopt;
+    if (to.nodes.nodes() != from.nodes.nodes() || !to.nodes.is_shared()) return std::nullopt;
     to.alike = from.alike.CopyTo(heap);
     to.changed = from.changed;
     to.is_whole = from.is_whole;

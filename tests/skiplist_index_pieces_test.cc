@@ -252,11 +252,11 @@ TEST_P(IndexPiecesTest, ACopyInASharedHeapIsTheSameIndex) {
   };
   change(2);
   EXPECT_TRUE(index->Shared().empty());
-  EXPECT_FALSE(index->IsIn(heap_.get()));
+  EXPECT_FALSE(index->IsShared());
   std::optional<TallIndex> copy = index->CopyTo(heap_.get());
   ASSERT_TRUE(copy.has_value());
   index = std::make_unique<TallIndex>(std::move(*copy));
-  EXPECT_TRUE(index->IsIn(heap_.get()));
+  EXPECT_TRUE(index->IsShared());
   for (int round = 0; round < 3; ++round, change(5)) {  // later versions are shared, too
     const TallIndex attached = Attached(*index);
     for (uint32_t region = 0; region < regions; ++region) {

@@ -14,6 +14,7 @@
 #include "util/check.h"
 #include "util/fork_guard.h"
 #include "util/page_size.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 namespace {
@@ -123,7 +124,18 @@ uint64_t SharedHeap::Allocate(uint64_t bytes) {
 
 uint64_t SharedHeap::AllocateOptional(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  return free_bytes_ < memory_->bytes() / 2 + RoundUp(bytes) ? 0 : AllocateLocked(RoundUp(bytes));
+  return HasRoomLocked(RoundUp(bytes)) ? AllocateLocked(RoundUp(bytes)) : 0;
+}
+
+bool SharedHeap::HasRoomLocked(uint64_t bytes) const {
+  bool has_room = free_bytes_ >= memory_->bytes() / 2 + bytes;
+  BRAIDDB_SYNC_POINT_ARG("SharedHeap::HasRoomLocked", &has_room);
+  return has_room;
+}
+
+bool SharedHeap::HasRoomToSpare(uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  return HasRoomLocked(bytes);
 }
 
 // First fit. The only allocation comes before the first change.

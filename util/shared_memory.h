@@ -63,6 +63,7 @@ class SharedHeap {
   uint64_t Allocate(uint64_t bytes);
   // The same for what could also be in private memory: returns 0 if less than half of the heap would be free afterwards.
   uint64_t AllocateOptional(uint64_t bytes);
+  bool HasRoomToSpare(uint64_t bytes) const;
   // Frees a range that Allocate returned for the same number of bytes.
   void Free(uint64_t offset, uint64_t bytes);
   // From now on no memory is given back or used again, so readers keep what they see.
@@ -79,6 +80,7 @@ class SharedHeap {
   static uint64_t RoundUp(uint64_t bytes);
   // REQUIRES: mutex_ is held.
   uint64_t AllocateLocked(uint64_t bytes);
+  bool HasRoomLocked(uint64_t bytes) const;
 
   const std::unique_ptr<SharedMemory> memory_;
   mutable std::mutex mutex_;

@@ -1,5 +1,6 @@
 #include "levels/braided_skiplist/braided_level.h"
 
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -80,12 +81,17 @@ void BraidedLevel::Refresh(uint64_t l1_entries) {
   index_is_current_ = true;
   BRAIDDB_SYNC_POINT_ARG("BraidedLevel::Refresh", fresh.get());
   Install(std::move(fresh));
+  // An index stays private if the heap had no room, and so do the ones that are made of it, until it is copied.
+  try {
+    (void)Share();
+  } catch (const std::bad_alloc&) {  // the next Refresh tries again
+  }
 }
 
 // A copy has the nodes of the original, so a merge or Refresh goes on with it.
 bool BraidedLevel::Share() {
   const std::shared_ptr<const BraidedSkipList> now = Current();
-  if (shared_heap() == nullptr || now->index().IsIn(shared_heap())) return false;
+  if (shared_heap() == nullptr || now->index().IsShared()) return false;
   std::optional<TallIndex> copy = now->index().CopyTo(shared_heap());
   if (!copy) return false;
   Install(now->With(std::move(*copy)));
