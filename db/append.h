@@ -84,6 +84,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   Memtable* const active = active_.load(std::memory_order_seq_cst);
   if (kSingle && __builtin_expect(updates[0].family == 0, 1)) active->Prefetch(insertions[0].key_hash);
   const uint64_t first = next_sequence_->fetch_add(count, std::memory_order_seq_cst);
+  thread->in_flight->Refine(first);  // a snapshot need not wait for this write because of a number that is too small
   Memtable* const memtable = MemtableFor(active, first);
   if (is_barrier) thread->barrier->Set(first, asymmetric_fences_);
   // acquire: pairs with EndBarrier. The count shows every barrier with a smaller position that is under way. Range deletions wait
@@ -160,6 +161,8 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   }
   BRAIDDB_SYNC_POINT("DBImpl::AppendAndPublish:Durable");
   admission.NoteDurable();
+  // ORDER: before the first store that makes an update visible, which has release. Pairs with SnapshotChoice::IsState.
+  thread->last_visible->store(first + count - 1, std::memory_order_relaxed);
   admission.BeforeVisible();  // [CC-54]
   // ORDER: the last update first. If a batch updates a key twice, the newest version is visible before the others. So a Get that
   // finds a version of the batch, and waits until the whole batch is visible, has found the newest one.

@@ -382,6 +382,7 @@ class DBImpl final : public DB {
   // Called by a write that is visible, if update_is_awaited_.
   void WakeAwaiting();
   void AwaitForReader(uint64_t next);
+  bool IsVisibleBehind(uint64_t sequence, uint64_t* latest);
   Status SleepUntilDrawn(uint64_t next, std::chrono::nanoseconds timeout);
 
   uint64_t LastDrawn() const { return next_sequence_->load(std::memory_order_acquire) - 1; }
@@ -411,6 +412,8 @@ class DBImpl final : public DB {
   void WaitWriters(uint64_t sequence) const;
   // Returns when every write with a sequence number <= `sequence` is visible. REQUIRES: that number has been drawn.
   void WaitPublished(uint64_t sequence) const;
+  // Notes that every write with a number <= `sequence` is visible.
+  void NotePublished(uint64_t sequence) const;
   // Begin and end of a barrier, an operation on several keys. Begins before the operation draws or chooses its number.
   void BeginBarrier(AnnouncedNumber* barrier);
   void EndBarrier(AnnouncedNumber* barrier);
@@ -433,7 +436,8 @@ class DBImpl final : public DB {
   // the call have such numbers.
   template <class Choose>
   uint64_t ChooseState(const Choose& choose);
-  // Like ChooseState; the number is registered in snapshots_.
+  // The number of a state of the database, which is registered in snapshots_. All writes that were acknowledged or read before
+  // the call have numbers up to the result.
   uint64_t RegisterSnapshot();
   uint64_t ChooseLogBound();
 

@@ -19,12 +19,14 @@ namespace braiddb {
 
 // Changes with each change of a structure that readers of other processes use: LiveBoard, ReaderSlot, the blocks of live_view.h,
 // memtables, L0Index, TableOrder, IndexTree, AlikeSteps, LookupCache, entries.
-inline constexpr uint64_t kLiveLayout = 5;
+inline constexpr uint64_t kLiveLayout = 6;
 
 // What one thread of the owner has announced; see db/visibility.cc.
 struct alignas(128) Announcements {
   AnnouncedNumber in_flight;
   AnnouncedNumber barrier;
+  // No update of the thread with a larger number is visible. Stored before such an update becomes visible.
+  std::atomic<uint64_t> last_visible;
 };
 
 struct LiveBoard {
@@ -42,9 +44,6 @@ struct LiveBoard {
   std::atomic<uint64_t> version;
   // Increases before the owner uses a new part of a region.
   std::atomic<uint64_t> growths;
-  // Increases before the owner copies the list of snapshots. A reader that has registered a snapshot and finds another number
-  // than before registers again.
-  std::atomic<uint64_t> snapshot_copies;
   std::atomic<uint64_t> wakes;    // increases when writes wake those who wait for an update; db/wait_for_update.cc
   std::atomic<uint32_t> threads;  // larger than every thread index that has announced anything
   alignas(128) AnnouncedNumber spare_barrier;

@@ -14,6 +14,7 @@
 
 #include "db/db_impl.h"
 #include "db/live_view.h"
+#include "db/snapshot_choice.h"
 #include "index/level_kind.h"
 #include "lsm/memtable_type.h"
 #include "util/comparator_name.h"
@@ -511,20 +512,27 @@ bool DBImpl::IsNewestView(const ReadView& view) {
 
 // ---- Snapshots
 
-// With many writers, a larger number is nearly always drawn while the writes up to the chosen one end. The owner can choose a
-// number as a barrier (visibility.cc), which this process cannot.
+// As DBImpl::RegisterSnapshot. This process cannot make a barrier, for which no writer would wait. So after many failures it asks
+// the owner for a snapshot.
 uint64_t DBImpl::RegisterLiveSnapshot() {
   constexpr int kTries = 100;
   std::optional<SnapshotRegistration> registration;
   uint64_t sequence = 0;
-  bool is_settled = false;
-  for (int i = 0; i < kTries && !is_settled; ++i) {
+  bool is_state = false;
+  SnapshotChoice choice(live_reader_->board());
+  for (int i = 0; i < kTries && !is_state; ++i) {
     registration.reset();
-    sequence = snapshots_.Register([this] { return live_reader_->ChooseSnapshot(); });
+    const uint64_t candidate = choice.Candidate();
+    sequence = snapshots_.Register([&](uint64_t least) {
+      const uint64_t chosen = std::max(least, candidate);
+      live_reader_->AddSnapshot(chosen);
+      return chosen;
+    });
     registration.emplace(&snapshots_, sequence);
-    is_settled = live_reader_->WaitSettled(sequence);
+    live_reader_->WaitWriters(sequence);
+    is_state = choice.IsState(sequence);
   }
-  if (!is_settled) {
+  if (!is_state) {
     registration.reset();
     uint32_t element = 0;
     if (Status status = live_reader_->AskForSnapshot(&sequence, &element); !status.ok()) throw LiveFailure{status};

@@ -199,27 +199,6 @@ uint32_t LiveReader::TakeElement() {
   return used;
 }
 
-// ORDER  The number is stored in the slot, then the count of copies is loaded: LiveReaders::ForEachSnapshot.
-uint64_t LiveReader::ChooseSnapshot() {
-  CheckProcess();
-  const std::lock_guard lock(mutex_);
-  const uint32_t element = TakeElement();
-  std::atomic<uint64_t>& registered = slot_->snapshots[element];
-  for (;;) {
-    const uint64_t copies = board_->snapshot_copies.load(std::memory_order_seq_cst);
-    const uint64_t sequence = board_->next_sequence.load(std::memory_order_seq_cst) - 1;
-    if (snapshots_.contains(sequence)) {
-      registered.store(0, std::memory_order_release);
-      free_elements_.insert(element);
-      return sequence;
-    }
-    registered.store(sequence + 1, std::memory_order_seq_cst);
-    if (board_->snapshot_copies.load(std::memory_order_seq_cst) != copies) continue;
-    Remember(sequence, element);
-    return sequence;
-  }
-}
-
 void LiveReader::AddSnapshot(uint64_t sequence) {
   CheckProcess();
   const std::lock_guard lock(mutex_);
@@ -337,19 +316,15 @@ void LiveReader::ForEachThread(const Visit& visit) const {
 void LiveReader::RefuseHalfBatches(uint64_t bound) const {
   if (!owner_is_gone()) return;
   ForEachThread([bound](const Announcements& thread) {
-    const bool is_write = thread.in_flight.value() != AnnouncedNumber::kNone;  // a snapshot announces no write
+    const bool is_write = thread.in_flight.value() <= bound;  // a snapshot announces no write
     if (is_write && thread.barrier.value() <= bound)
       throw LiveFailure{Status::Expired("the process that wrote the database ended in the middle of a batch; open it again")};
   });
 }
 
-// WHY IT IS RIGHT  The announcements are loaded after the number. A write up to the number announced itself before it drew its
-//                  own, so it is waited for. If no larger number was drawn when the last wait ended, there is an instant at which
-//                  exactly the writes up to the number were visible.
-bool LiveReader::WaitSettled(uint64_t sequence) const {
+void LiveReader::WaitWriters(uint64_t sequence) const {
   ForEachThread([this, sequence](const Announcements& thread) { WaitAbove(thread.in_flight, sequence); });
   RefuseHalfBatches(sequence);
-  return board_->next_sequence.load(std::memory_order_seq_cst) == sequence + 1 || owner_is_gone();
 }
 
 void LiveReader::WaitBarriers(uint64_t sequence) const {

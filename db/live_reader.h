@@ -72,14 +72,11 @@ class LiveReader {
   uint64_t Hold();
   void Release(uint64_t epoch);
 
-  // Chooses the newest sequence number as a snapshot, and registers it. Throws std::bad_alloc if there are too many snapshots. A
-  // number that is registered already is the result again, and counts once.
-  uint64_t ChooseSnapshot();
+  // Registers a snapshot, if its number is not registered yet. Throws std::bad_alloc if there are too many snapshots.
   void AddSnapshot(uint64_t sequence);
   void DropSnapshot(uint64_t sequence);
-  // Returns when all writes up to the number are visible, and no write with a larger number was visible before them: the number
-  // is then a state of the database. False: a larger number was drawn meanwhile, so the state is not known.
-  bool WaitSettled(uint64_t sequence) const;
+  // Returns when no write that announced a number <= `sequence` is under way. REQUIRES: that number has been drawn.
+  void WaitWriters(uint64_t sequence) const;
   // Lets the owner choose a snapshot, and registers it in *element of the slot, beside other registrations of the number.
   // TimedOut: the owner does not answer.
   Status AskForSnapshot(uint64_t* sequence, uint32_t* element);

@@ -116,12 +116,11 @@ std::vector<uint64_t> LiveReaders::ToTell() {
   return connections;
 }
 
-// ORDER  The count of copies, then the snapshots. A reader stores its snapshot, then loads the count. All four accesses are
-//        sequentially consistent. So the copy has the snapshot, or the reader sees that a copy has begun, and chooses a newer
-//        number.
+// ORDER  A reader stores its snapshot, then looks for newer visible writes (SnapshotChoice::IsState). These accesses and the
+//        loads below are sequentially consistent. So a copy has the snapshot, or each write that was visible when the copy began
+//        has a number up to the snapshot's.
 template <class Visit>
 void LiveReaders::ForEachSnapshot(const Visit& visit) {
-  board_->snapshot_copies.fetch_add(1, std::memory_order_seq_cst);
   const std::lock_guard lock(mutex_);
   for (const auto& [connection, entry] : readers_) {
     if (entry.slot->expired.load(std::memory_order_relaxed) != 0) continue;

@@ -38,13 +38,13 @@ class SnapshotList {
     add_ = std::move(add);
     drop_ = std::move(drop);
   }
-  // Registers the sequence number that `choose` returns. The number is chosen and registered under one lock. So if a number is
-  // missing in a copy of the list, it is at least as large as every number that was drawn before the copy.
-  // REQUIRES: `choose` never returns less than it did before.
+  // Registers the sequence number that `choose` returns. `choose` is called with the largest number of the list, or 0, and
+  // returns no smaller one. The number is chosen and registered under one lock. So if `choose` returns the newest number that was
+  // drawn, and a copy of the list does not have it, it is at least as large as every number that was drawn before the copy.
   template <class Choose>
   uint64_t Register(const Choose& choose) {
     std::lock_guard lock(mutex_);
-    const uint64_t sequence = choose();
+    const uint64_t sequence = choose(numbers_.empty() ? 0 : numbers_.back().sequence);
     if (numbers_.empty() || numbers_.back().sequence != sequence) {
       BRAIDDB_DCHECK(numbers_.empty() || numbers_.back().sequence < sequence);
       try {

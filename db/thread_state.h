@@ -21,6 +21,8 @@ struct ThreadState {
   AnnouncedNumber* in_flight = nullptr;  // in the LiveBoard
   // While an operation on several keys is under way: a number not larger than its position. See db/visibility.cc.
   AnnouncedNumber* barrier = nullptr;  // in the LiveBoard
+  // No update of the thread with a larger number is visible.
+  std::atomic<uint64_t>* last_visible = nullptr;  // in the LiveBoard
   // The last sequence number of this thread's writes that GetUpdatesSince shows.
   std::atomic<uint64_t> last_update{0};
   // The end of the open segment at the last search for idle threads. See DBImpl::IsIdle.

@@ -21,6 +21,17 @@
 //          - By R1 to R3 a write takes effect between its call and its acknowledgement.
 //          Writes of one update to different keys may take effect in another order than that of their numbers. No reader can
 //          observe the difference: an operation that sees several keys at one time is a snapshot.
+// SNAPSHOTS WITHOUT A BARRIER
+//          A snapshot first tries to be no barrier, so that it does not wait for a writer that has lost its CPU, and no writer
+//          waits for it. It takes as its number S the predecessor of the first number that is under way (SnapshotChoice), and
+//          registers S. Let t be the time at which no write up to S is under way any more. After t it looks for updates with
+//          numbers above S that may be visible. A thread stores last_visible before it makes an update visible, and never lowers
+//          it. So if there are none, exactly the writes up to S were visible at t, and the snapshot takes effect at t:
+//          - A write up to S has taken effect by t. A batch among them was acknowledged, so R2 held for it.
+//          - A write above S becomes visible after t. So it takes effect after t, and so does a newer write of its key.
+//          - S is registered before t. So if a copy of the list of snapshots does not have S, each write that was visible at the
+//            time of the copy has a number up to S.
+//          After some failures the snapshot becomes a barrier: with many writers some update above S is nearly always visible.
 // PROGRESS A wait is for smaller positions or numbers only. Before a thread waits, it replaces its announced number, which may be
 //          too small, by its real number. While it waits it holds no bucket of the lookup cache, no slot of a memtable and no
 //          mutex that a write takes. So of all waiting operations, the one with the smallest number proceeds.
@@ -29,6 +40,7 @@
 #include <algorithm>
 
 #include "db/db_impl.h"
+#include "db/snapshot_choice.h"
 #include "util/sync_point.h"
 #include "util/taken_thread_indexes.h"
 
@@ -53,13 +65,17 @@ void DBImpl::WaitWriters(uint64_t sequence) const {
   ForEachLiving([&](const ThreadState& thread) { thread.in_flight->WaitAbove(sequence, asymmetric_fences_); });
 }
 
+void DBImpl::NotePublished(uint64_t sequence) const {
+  uint64_t known = published_below_.load(std::memory_order_relaxed);
+  while (known <= sequence && !published_below_.compare_exchange_weak(known, sequence + 1, std::memory_order_acq_rel)) {
+  }
+}
+
 void DBImpl::WaitPublished(uint64_t sequence) const {
   BRAIDDB_DCHECK(sequence < next_sequence_->load());
   if (sequence < published_below_.load(std::memory_order_acquire)) return;
   WaitWriters(sequence);
-  uint64_t known = published_below_.load(std::memory_order_relaxed);
-  while (known <= sequence && !published_below_.compare_exchange_weak(known, sequence + 1, std::memory_order_acq_rel)) {
-  }
+  NotePublished(sequence);
 }
 
 // ---- Barriers
@@ -109,8 +125,7 @@ uint64_t DBImpl::GetLatestSequenceNumber() const {
 
 // ---- Snapshots
 
-// Every write that was acknowledged before the call has a number up to the result, and is visible when this returns. Writes with
-// such numbers that are under way are waited for. All numbers of a batch are at or below the result, or all above it, because
+// A snapshot that is a barrier. All numbers of a batch are at or below the result, or all above it, because
 // they are drawn at once.
 template <class Choose>
 uint64_t DBImpl::ChooseState(const Choose& choose) {
@@ -134,13 +149,26 @@ uint64_t DBImpl::ChooseState(const Choose& choose) {
 
 uint64_t DBImpl::RegisterSnapshot() {
   if (live_reader_ != nullptr) return RegisterLiveSnapshot();
-  const auto last = [this] { return next_sequence_->load(std::memory_order_seq_cst) - 1; };
+  const auto last = [this](uint64_t) { return next_sequence_->load(std::memory_order_seq_cst) - 1; };
   // If no number was drawn since a thread found all writes visible, that state is the newest one, and was so before the number is
   // chosen.
   const uint64_t known = published_below_.load(std::memory_order_acquire);
   if (known == next_sequence_->load(std::memory_order_seq_cst)) {
     const uint64_t sequence = snapshots_.Register(last);
     if (sequence < known) return sequence;
+    snapshots_.Unregister(sequence);
+  }
+  int tries = 4;
+  BRAIDDB_SYNC_POINT_ARG("DBImpl::RegisterSnapshot", &tries);
+  SnapshotChoice choice(*board_);
+  for (int i = 0; i < tries; ++i) {
+    const uint64_t candidate = choice.Candidate();
+    const uint64_t sequence = snapshots_.Register([candidate](uint64_t least) { return std::max(candidate, least); });
+    WaitWriters(sequence);
+    if (choice.IsState(sequence)) {
+      NotePublished(sequence);
+      return sequence;
+    }
     snapshots_.Unregister(sequence);
   }
   return ChooseState([&] { return snapshots_.Register(last); });

@@ -61,6 +61,14 @@ Status DBImpl::SleepUntilDrawn(uint64_t next, std::chrono::nanoseconds timeout) 
   return Status::OK();
 }
 
+// True if a state with a larger number is visible: *latest. A snapshot has the number of such a state.
+bool DBImpl::IsVisibleBehind(uint64_t sequence, uint64_t* latest) {
+  const uint64_t number = RegisterSnapshot();
+  const SnapshotRegistration registration(&snapshots_, number);
+  if (number > sequence) *latest = number;
+  return number > sequence;
+}
+
 Status DBImpl::WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeout, uint64_t* latest) try {
   if (fork_mark_.is_in_child()) return InChild();
   if (is_read_only() && live_reader_ == nullptr) return DB::WaitForUpdate(sequence, timeout, latest);
@@ -68,13 +76,11 @@ Status DBImpl::WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeou
   for (;;) {
     const uint64_t next = next_sequence_->load(std::memory_order_seq_cst);
     if (next - 1 > sequence) {
-      // The number of a snapshot: every write up to it is visible.
-      const uint64_t number = RegisterSnapshot();
-      const SnapshotRegistration registration(&snapshots_, number);
-      if (number > sequence) {
-        *latest = number;
-        return Status::OK();
-      }
+      if (IsVisibleBehind(sequence, latest)) return Status::OK();
+      // The writes up to next - 1 are under way. They may end before update_is_awaited_ is stored, and so wake nobody.
+      BRAIDDB_SYNC_POINT("DBImpl::WaitForUpdate:UnderWay");
+      live_reader_ == nullptr ? WaitPublished(next - 1) : live_reader_->WaitWriters(next - 1);
+      if (IsVisibleBehind(sequence, latest)) return Status::OK();
     }
     if (live_reader_ != nullptr) {
       if (Status status = CheckLive(); !status.ok()) return status;

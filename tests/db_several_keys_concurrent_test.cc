@@ -46,6 +46,14 @@ class DbSeveralKeysTest : public testing::TestWithParam<MemtableKind> {
     return status.ok() ? value : status.IsNotFound() ? "" : status.ToString();
   }
 
+  std::string GetAt(const Snapshot* snapshot, const std::string& key) {
+    ReadOptions options;
+    options.snapshot = snapshot;
+    std::string value;
+    const Status status = db_->Get(options, key, &value);
+    return status.ok() ? value : status.ToString();
+  }
+
   TestDirectory directory_;
   Options options_;
   std::unique_ptr<DB> db_;
@@ -229,8 +237,13 @@ TEST_P(DbSeveralKeysTest, ReadOfALaterBatchIsBehindTheBatchesBeforeIt) {
   EXPECT_EQ(y, "first");
 }
 
+void MakeSnapshotsBarriers() {
+  SyncPoints::Instance().SetCallback("DBImpl::RegisterSnapshot", [](void* tries) { *static_cast<int*>(tries) = 0; });
+}
+
 // A snapshot that waits for one write shows it. So no write behind the snapshot is seen before that one.
 TEST_P(DbSeveralKeysTest, PutIsBehindTheSnapshotsBeforeIt) {
+  MakeSnapshotsBarriers();
   ASSERT_OK(db_->Put({}, "x", "old"));
   Gate gate(kDurable);
   Call first([&] {
@@ -254,6 +267,74 @@ TEST_P(DbSeveralKeysTest, PutIsBehindTheSnapshotsBeforeIt) {
   EXPECT_EQ(values, (std::vector<std::string>{"first", ""}));
 }
 
+// A writer may lose its CPU for long in the middle of a write.
+TEST_P(DbSeveralKeysTest, SnapshotDoesNotWaitForAWriteThatNobodyHasSeen) {
+  WriteBatchOf(db_.get(), {"x", "y"}, "old");
+  for (const bool is_batch : {false, true}) {
+    Gate gate(kDurable);
+    Call write([&] {
+      Gate::StopThisThread();
+      if (is_batch) {
+        WriteBatchOf(db_.get(), {"x", "y"}, "new");
+      } else {
+        ASSERT_OK(db_->Put({}, "x", "put"));
+      }
+    });
+    gate.WaitReached();
+    const std::string seen = is_batch ? "put" : "old";
+    const Snapshot* const snapshot = db_->GetSnapshot();
+    const uint64_t number = snapshot->GetSequenceNumber();
+    EXPECT_EQ(Get("x"), seen);
+    gate.Open();
+    write.Join();
+    EXPECT_EQ(Get("x"), is_batch ? "new" : "put");
+    EXPECT_EQ(GetAt(snapshot, "x"), seen);
+    EXPECT_EQ(GetAt(snapshot, "y"), "old");
+    db_->ReleaseSnapshot(snapshot);
+    const Snapshot* const next = db_->GetSnapshot();
+    EXPECT_GT(next->GetSequenceNumber(), number);
+    EXPECT_EQ(GetAt(next, "x"), is_batch ? "new" : "put");
+    db_->ReleaseSnapshot(next);
+  }
+}
+
+// A flush in between must keep the versions that such a snapshot shows.
+TEST_P(DbSeveralKeysTest, FlushKeepsWhatASnapshotBeforeAWriteShows) {
+  ASSERT_OK(db_->Put({}, "x", "old"));
+  Gate gate(kDurable);
+  Call write([&] {
+    Gate::StopThisThread();
+    ASSERT_OK(db_->Put({}, "x", "new"));
+  });
+  gate.WaitReached();
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  gate.Open();
+  write.Join();
+  ASSERT_OK(db_->Flush());
+  EXPECT_EQ(GetAt(snapshot, "x"), "old");
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(GetAt(snapshot, "x"), "old");
+  EXPECT_EQ(Get("x"), "new");
+  db_->ReleaseSnapshot(snapshot);
+}
+
+// The number of the acknowledged put is larger than the one of the put that is under way.
+TEST_P(DbSeveralKeysTest, SnapshotShowsAnAcknowledgedWriteBehindOneUnderWay) {
+  Gate gate(kDurable);
+  Call first([&] {
+    Gate::StopThisThread();
+    ASSERT_OK(db_->Put({}, "x", std::string(8000, 'x')));  // too large to claim a slot
+  });
+  gate.WaitReached();
+  ASSERT_OK(db_->Put({}, "y", "put"));
+  std::vector<std::string> values;
+  Call read([&] { db_->MultiGet({}, {"x", "y"}, &values); });
+  EXPECT_FALSE(read.IsDoneAfter(milliseconds(20)));
+  gate.Open();
+  read.Join();
+  EXPECT_EQ(values, (std::vector<std::string>{std::string(8000, 'x'), "put"}));
+}
+
 // Puts do not wait for puts.
 TEST_P(DbSeveralKeysTest, PutDoesNotWaitForAnotherPut) {
   Gate gate(kDurable);
@@ -270,6 +351,7 @@ TEST_P(DbSeveralKeysTest, PutDoesNotWaitForAnotherPut) {
 
 // Whoever waits long uses no CPU.
 TEST_P(DbSeveralKeysTest, LongWaitsSleep) {
+  MakeSnapshotsBarriers();
   Gate gate(kDurable);
   Call batch([&] {
     Gate::StopThisThread();

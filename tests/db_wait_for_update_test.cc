@@ -192,6 +192,39 @@ TEST_F(WaitForUpdateTest, ALateWakeIsNotLost) {
   SyncPoints::Instance().Clear();
 }
 
+// A write is under way when the sleeper looks, and has ended when the sleeper tells that it sleeps.
+TEST_F(WaitForUpdateTest, AWriteThatEndsMeanwhileIsSeen) {
+  const auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  const auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  for (DB* const db : {writer.get(), reader.get()}) {
+    uint64_t latest = 0;
+    ASSERT_OK(writer->Put({}, "a", "1"));
+    ASSERT_OK(db->WaitForUpdate(0, seconds(60), &latest));
+    std::atomic<bool> is_durable{false}, goes_on{false};
+    SyncPoints::Instance().SetCallback("DBImpl::AppendAndPublish:Durable", [&](void*) {
+      is_durable.store(true);
+      EXPECT_TRUE(WaitUntil([&] { return goes_on.load(); }));
+    });
+    std::thread write;
+    bool was_under_way = false;
+    SyncPoints::Instance().SetCallback("DBImpl::WaitForUpdate:UnderWay", [&](void*) {
+      was_under_way = true;
+      goes_on.store(true);
+      write.join();
+    });
+    SyncPoints::Instance().Enable();
+    write = std::thread([&] { EXPECT_OK(writer->Put({}, "a", "2")); });
+    EXPECT_TRUE(WaitUntil([&] { return is_durable.load(); }));
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_OK(db->WaitForUpdate(latest, seconds(60), &latest));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(50));
+    EXPECT_TRUE(was_under_way);
+    SyncPoints::Instance().Clear();
+  }
+}
+
 TEST_F(WaitForUpdateTest, ThroughTransactions) {
   std::unique_ptr<TransactionDB> db;
   ASSERT_OK(TransactionDB::Open(options_, {}, path_, &db));

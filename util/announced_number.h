@@ -34,6 +34,8 @@ class AnnouncedNumber {
     Store(number, has_asymmetric_fences, std::memory_order_release);
     if (__builtin_expect(sleepers_.load(std::memory_order_seq_cst) != 0, 0)) Wake();
   }
+  // Replaces the number by a larger one, and wakes no waiter.
+  [[gnu::always_inline]] void Refine(uint64_t number) { complement_.store(~number, std::memory_order_release); }
   [[gnu::always_inline]] void End(bool has_asymmetric_fences) { Set(kNone, has_asymmetric_fences); }
 
   // Returns when the number is larger than `bound`. REQUIRES: from some time on, the owner announces no number <= `bound`.
