@@ -76,7 +76,7 @@ class HashMemtable final : public Memtable {
   static_assert(sizeof(Node) == 32);
   static constexpr uint32_t kNodeUnits = sizeof(Node) / 8;
   static constexpr uint64_t kAbandoned = 1;                             // no entry has this address
-  static constexpr uint64_t kMaxForeignMask = (uint64_t{1} << 26) - 1;  // 4 GiB of buckets, less than the arenas' guard
+  static constexpr uint64_t kMaxForeignMask = (uint64_t{1} << 26) - 1;  // 4 GiB of buckets, which the guard has room for
   static constexpr uint32_t kSlots = 8;
   struct alignas(64) Bucket {
     std::atomic<uint64_t> slots[kSlots];

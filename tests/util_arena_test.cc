@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tests/support/failing_calls.h"
@@ -122,6 +123,40 @@ TEST(ArenaTest, GrowsByExtents) {
 }
 
 // A thousand small arenas take little address space.
+// The arena of another process may be in use for something else already.
+TEST(ArenaTest, EachReferenceToAForeignArenaLeadsToMemory) {
+  const std::unique_ptr<SharedHeap> heap = SharedHeap::Create();
+  ASSERT_NE(heap, nullptr);
+  for (const uint64_t first_bytes : {64 * kMiB / 1024, kMiB, 64 * kMiB}) {
+    const std::unique_ptr<Arena> arena = Arena::Create(false, first_bytes, heap.get());
+    ASSERT_NE(arena, nullptr);
+    const std::unique_ptr<SharedMemory> memory =
+        SharedMemory::Attach(heap->memory().OpenToRead(), false, 1, Arena::kGuardBytes);
+    ASSERT_NE(memory, nullptr);
+    const std::unique_ptr<Arena> foreign = Arena::Attach(memory.get(), arena->heap_offset(), arena->first_bytes());
+    ASSERT_NE(foreign, nullptr);
+    const uint8_t* const begin = memory->base();
+    const uint8_t* const end = begin + memory->bytes() + Arena::kGuardBytes;
+    for (const uint64_t word : {uint64_t{0}, uint64_t{1} << 20, memory->bytes() - 1, memory->bytes(), UINT64_MAX}) {
+      for (uint64_t i = 0; i < 256 / 8; ++i) reinterpret_cast<uint64_t*>(heap->At(arena->heap_offset()))[i] = word;
+      for (uint32_t bit = 0; bit < 32; ++bit) {
+        for (const uint32_t reference : {1u << bit, (2u << bit) - 8, UINT32_MAX - (1u << bit) + 1}) {
+          const auto* const at = foreign->At<uint8_t>(reference);
+          SCOPED_TRACE(std::to_string(reference) + " " + std::to_string(word));
+          EXPECT_GE(at, begin);
+          EXPECT_LT(at + Arena::kGuardBytes - Arena::kMostInGuard, end);
+          EXPECT_EQ(reinterpret_cast<uintptr_t>(at) % 8, 0u);
+          if (reference % 8 == 0) {
+            EXPECT_EQ(reinterpret_cast<uintptr_t>(at) % 64, 0u);
+          }
+          EXPECT_EQ(*reinterpret_cast<const volatile uint8_t*>(at) & 0, 0);  // can be read
+        }
+      }
+    }
+    memset(heap->At(arena->heap_offset()), 0, 256);
+  }
+}
+
 TEST(ArenaTest, ReservesWhatItIsTold) {
   const auto mapped_kib = [] {
     std::ifstream statm("/proc/self/statm");

@@ -70,12 +70,15 @@ void Arena::FreeLater(uint32_t later) {
   }
 }
 
-uint8_t* Arena::FindLater(uint32_t later) const {
-  if (memory_ == nullptr) return nullptr;
+uint8_t* Arena::AtForeign(uint32_t reference) const {
   uint8_t* const guard = memory_->base() + memory_->bytes();
-  if (later > kMostLater) return guard;
-  const uint64_t offset = head()->later[later].load(std::memory_order_acquire);
-  return offset == 0 || offset >= memory_->bytes() ? guard : memory_->base() + offset;
+  if (reference >= kMost / 8) return guard;
+  const uint32_t later = LaterOf(reference);
+  // Extents begin at pages. So a block that is aligned in its arena is aligned here, whatever the word is.
+  const uint64_t offset = head()->later[later].load(std::memory_order_acquire) / kPageBytes * kPageBytes;
+  const uint64_t bytes = (reference - (first_units_ << later)) * 8;
+  static_assert(kMost / 2 == kMostInGuard);  // `bytes` is less: the last extent has half of the arena
+  return offset == 0 || offset >= memory_->bytes() ? guard : memory_->base() + offset + bytes;
 }
 
 uint32_t Arena::AllocateBlock(uint64_t bytes) {

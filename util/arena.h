@@ -25,8 +25,10 @@ class Arena {
   // Words that the owner of an arena may use to tell readers in other processes where its structures are. Zero at first.
   static constexpr uint32_t kOwnersWords = 8;
   // An arena of another process may be reused while it is read, if the reader has expired (db/live_reader.h). So every reference
-  // leads to memory that can be read: into the heap, or into this guard of zeros behind the heap.
+  // leads to memory that can be read: into the heap, or into a guard of zeros behind the heap. Behind each reference kGuardBytes -
+  // kMostInGuard bytes can be read.
   static constexpr uint64_t kGuardBytes = 16ull << 30;
+  static constexpr uint64_t kMostInGuard = 4ull << 30;
 
   // `first_bytes`: rounded up to a power of two. Reserves this address space; the system provides memory as it is touched, in
   // huge pages if `huge` and available. Null if the system refuses.
@@ -81,18 +83,17 @@ class Arena {
   Arena(uint8_t* base, uint64_t first_bytes, bool huge, SharedHeap* heap, const SharedMemory* memory, uint64_t heap_offset);
 
   Head* head() const { return reinterpret_cast<Head*>(base_); }
-  // The later extent of another process' arena; the guard if there is none. Null in an arena of this process.
-  uint8_t* FindLater(uint32_t later) const;
+  // For an arena of another process: where the reference leads, or the guard.
+  uint8_t* AtForeign(uint32_t reference) const;
   uint64_t RoundUp(uint64_t bytes) const;
   // The number of a later extent.
   uint32_t LaterOf(uint64_t units) const { return static_cast<uint32_t>(std::bit_width(units) - std::bit_width(first_units_)); }
   // relaxed: a thread that has a reference synchronized with the thread that allocated it.
   uint8_t* AtLater(uint32_t reference) const {
+    if (__builtin_expect(is_attached(), 0)) return AtForeign(reference);
     const uint32_t later = LaterOf(reference);
     // Computed as integers: an address that is only prefetched may lie behind all extents.
-    uint8_t* mapped = later_[later].load(std::memory_order_relaxed);
-    if (__builtin_expect(mapped == nullptr, 0)) mapped = FindLater(later);
-    const auto extent = reinterpret_cast<uintptr_t>(mapped);
+    const auto extent = reinterpret_cast<uintptr_t>(later_[later].load(std::memory_order_relaxed));
     return reinterpret_cast<uint8_t*>(extent + (reference - (first_units_ << later)) * 8);
   }
   uint32_t AllocateLater(uint64_t start, uint64_t bytes);
