@@ -295,7 +295,7 @@ TEST_F(LiveProcessesTest, SnapshotsBesideManyWriters) {
     const auto db = OpenReader("reader");
     if (db != nullptr) ReadUntilStopped(db.get(), 7);
   });
-  for (int i = 0; i < 150 && board_->reads.load() < 3000 && !board_->failed.load(); ++i) usleep(100000);
+  for (int i = 0; i < 150 / kSlowdown && board_->reads.load() < 3000 && !board_->failed.load(); ++i) usleep(100000);
   EXPECT_TRUE(WaitUntil([this] { return board_->reads.load() > 20 || board_->failed.load(); }));
   board_->stop.store(true);
   WaitFor(reader);

@@ -94,7 +94,7 @@ TEST_F(DbOpenTest, CreationsAndRemovalsAtOnce) {
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 3; ++thread) {
     threads.emplace_back([&] {
-      for (int round = 0; round < 40 / kSlowdown; ++round) {
+      for (int round = 0; round < 15 / kSlowdown; ++round) {
         std::unique_ptr<DB> db;
         for (const Status& status : {Open(TinyOptions(), &db), DB::Destroy({}, path_)}) {
           if (status.ok() || status.IsBusy() || status.IsInvalidArgument()) continue;

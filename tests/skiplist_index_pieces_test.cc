@@ -22,7 +22,7 @@ class IndexPiecesTest : public testing::TestWithParam<std::tuple<uint32_t, size_
  protected:
   enum State : uint8_t { kOut, kFirst, kTwin };
   static constexpr uint64_t kEntries = 6000;
-  static constexpr uint64_t kRounds = 60 / kSlowdown + 20;
+  static constexpr uint64_t kRounds = 60 / kSlowdown + 10;
 
   struct Region {
     // Of each number an entry, and one with the same key and height that can take its place.
