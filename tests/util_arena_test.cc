@@ -130,8 +130,7 @@ TEST(ArenaTest, EachReferenceToAForeignArenaLeadsToMemory) {
   for (const uint64_t first_bytes : {64 * kMiB / 1024, kMiB, 64 * kMiB}) {
     const std::unique_ptr<Arena> arena = Arena::Create(false, first_bytes, heap.get());
     ASSERT_NE(arena, nullptr);
-    const std::unique_ptr<SharedMemory> memory =
-        SharedMemory::Attach(heap->memory().OpenToRead(), false, 1, Arena::kGuardBytes);
+    const std::unique_ptr<SharedMemory> memory = SharedMemory::Attach(heap->memory().OpenToRead(), false, 1, Arena::kGuardBytes);
     ASSERT_NE(memory, nullptr);
     const std::unique_ptr<Arena> foreign = Arena::Attach(memory.get(), arena->heap_offset(), arena->first_bytes());
     ASSERT_NE(foreign, nullptr);

@@ -25,8 +25,8 @@ class Arena {
   // Words that the owner of an arena may use to tell readers in other processes where its structures are. Zero at first.
   static constexpr uint32_t kOwnersWords = 8;
   // An arena of another process may be reused while it is read, if the reader has expired (db/live_reader.h). So every reference
-  // leads to memory that can be read: into the heap, or into a guard of zeros behind the heap. Behind each reference kGuardBytes -
-  // kMostInGuard bytes can be read.
+  // leads to memory that can be read: into the heap, or into a guard of zeros behind the heap. Behind each reference
+  // kGuardBytes - kMostInGuard bytes can be read.
   static constexpr uint64_t kGuardBytes = 16ull << 30;
   static constexpr uint64_t kMostInGuard = 4ull << 30;
 
