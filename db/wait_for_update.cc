@@ -10,6 +10,7 @@
 // COST   A write without sleepers loads one word that nobody changes.
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "db/db_impl.h"
 #include "db/no_memory.h"
@@ -73,14 +74,15 @@ Status DBImpl::WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeou
   if (fork_mark_.is_in_child()) return InChild();
   if (is_read_only() && live_reader_ == nullptr) return DB::WaitForUpdate(sequence, timeout, latest);
   const auto end = Clock::now() + std::clamp<std::chrono::microseconds>(timeout, std::chrono::microseconds(0), kLongestWait);
-  for (;;) {
+  constexpr std::chrono::microseconds kFirstPause{1}, kLongestPause{1000};
+  for (std::chrono::nanoseconds pause = kFirstPause;;) {
+    bool is_under_way = false;
     const uint64_t next = next_sequence_->load(std::memory_order_seq_cst);
     if (next - 1 > sequence) {
       if (IsVisibleBehind(sequence, latest)) return Status::OK();
-      // The writes up to next - 1 are under way. They may end before update_is_awaited_ is stored, and so wake nobody.
+      // The writes with these numbers are under way. They may end before update_is_awaited_ is stored, and so wake nobody.
       BRAIDDB_SYNC_POINT("DBImpl::WaitForUpdate:UnderWay");
-      live_reader_ == nullptr ? WaitPublished(next - 1) : live_reader_->WaitWriters(next - 1);
-      if (IsVisibleBehind(sequence, latest)) return Status::OK();
+      is_under_way = true;
     }
     if (live_reader_ != nullptr) {
       if (Status status = CheckLive(); !status.ok()) return status;
@@ -88,6 +90,11 @@ Status DBImpl::WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeou
     }
     const auto now = Clock::now();
     if (now >= end) return Status::TimedOut("no write came");
+    if (is_under_way) {
+      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, end - now));
+      pause = std::min<std::chrono::nanoseconds>(2 * pause, kLongestPause);
+      continue;
+    }
     if (Status status = SleepUntilDrawn(next, end - now); !status.ok()) return status;
   }
 } catch (const LiveFailure& failure) {

@@ -225,6 +225,39 @@ TEST_F(WaitForUpdateTest, AWriteThatEndsMeanwhileIsSeen) {
   }
 }
 
+TEST_F(WaitForUpdateTest, AStoppedWriteDoesNotProlongTheWait) {
+  const auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  const auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  ASSERT_OK(writer->Put({}, "a", "1"));
+  uint64_t latest = 0;
+  ASSERT_OK(writer->WaitForUpdate(0, seconds(60), &latest));
+  std::atomic<bool> is_durable{false}, goes_on{false};
+  SyncPoints::Instance().SetCallback("DBImpl::AppendAndPublish:Durable", [&](void*) {
+    is_durable.store(true);
+    EXPECT_TRUE(WaitUntil([&] { return goes_on.load(); }));
+  });
+  SyncPoints::Instance().Enable();
+  std::thread write([&] { EXPECT_OK(writer->Put({}, "a", "2")); });
+  EXPECT_TRUE(WaitUntil([&] { return is_durable.load(); }));
+  const auto begin = std::chrono::steady_clock::now();
+  for (DB* const db : {writer.get(), reader.get()}) {
+    uint64_t number = latest;
+    EXPECT_TRUE(db->WaitForUpdate(latest, milliseconds(30), &number).IsTimedOut());
+    EXPECT_EQ(number, latest);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(8));
+  goes_on.store(true);
+  write.join();
+  for (DB* const db : {writer.get(), reader.get()}) {
+    uint64_t number = latest;
+    EXPECT_OK(db->WaitForUpdate(latest, milliseconds(0), &number));
+    EXPECT_GT(number, latest);
+  }
+  SyncPoints::Instance().Clear();
+}
+
 TEST_F(WaitForUpdateTest, ThroughTransactions) {
   std::unique_ptr<TransactionDB> db;
   ASSERT_OK(TransactionDB::Open(options_, {}, path_, &db));
