@@ -49,11 +49,15 @@ void DBImpl::AddVersions(const KeyOrder& order, EntryCursor* cursor, const Searc
 
 namespace {
 
-// Combines the operands of `versions`, which were collected from the table, into one run. False if there are few operands.
+// Combines the operands of `versions`, which were collected from the table, into one run. False if there are few operands. While
+// several tables are merged at once, the list of an older one may lead to versions of a newer one: false then, too. Behind the
+// table's first version of the key the list has all others of the table, since their numbers are smaller than those of newer
+// tables.
 bool MakeRun(const PmTable& table, const MergeOperator& merge, Slice key, std::span<const LogEntry* const> versions,
              OperandRun* run) {
   std::vector<Slice> operands;
   for (const LogEntry* const entry : versions) {
+    if (entry->sequence() >= table.boundary()) return false;
     if (entry->sequence() < table.begin) break;  // the list leads into the last level, because the table is being merged
     if (!entry->is_operand()) {
       run->base = entry;

@@ -12,6 +12,7 @@
 #include "braiddb/perf_context.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/merge_operators.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -74,6 +75,43 @@ class DbOperandRunTest : public DbTest {
 };
 
 INSTANTIATE_TEST_SUITE_P(Regions, DbOperandRunTest, testing::Values(1u, 2u));
+
+// When several tables are merged at once, the list of an older one leads to operands of a newer one.
+TEST_P(DbOperandRunTest, ARunHasNoOperandsOfNewerTables) {
+  std::string expected;
+  ASSERT_OK(db_->Put({}, "a", "1"));
+  AddTable("k", &expected);
+  const std::string before = expected;
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  ReadOptions old;
+  old.snapshot = snapshot;
+  ASSERT_OK(db_->Put({}, "a", "2"));
+  AddTable("k", &expected);
+  int batches = 0;
+  SyncPoints::Instance().SetCallback("MergeJournal::Apply:Done", [&](void*) {
+    ++batches;
+    for (int round = 0; round < 2; ++round) {
+      EXPECT_EQ(GetOrText(db_.get(), "k"), expected);
+      EXPECT_EQ(GetOrText(db_.get(), "k", old), before);
+      for (const ReadOptions& options : {ReadOptions(), old}) {
+        const auto iterator = db_->NewIterator(options);
+        iterator->Seek("k");
+        ASSERT_TRUE(iterator->Valid());
+        EXPECT_EQ(iterator->value(), options.snapshot == nullptr ? expected : before);
+        iterator->SeekForPrev("k");
+        ASSERT_TRUE(iterator->Valid());
+        EXPECT_EQ(iterator->value(), options.snapshot == nullptr ? expected : before);
+      }
+    }
+  });
+  SyncPoints::Instance().Enable();
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  SyncPoints::Instance().Clear();
+  EXPECT_GT(batches, 0);
+  EXPECT_EQ(GetOrText(db_.get(), "k"), expected);
+  EXPECT_EQ(GetOrText(db_.get(), "k", old), before);
+  db_->ReleaseSnapshot(snapshot);
+}
 
 TEST_P(DbOperandRunTest, OneOperandForEachTable) {
   std::string expected;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lsm/ordered_merge.h"
+#include "tests/support/db_test_util.h"
 #include "util/random.h"
 
 namespace braiddb::test {
@@ -55,9 +56,10 @@ TEST(OrderedMergeTest, OfTwo) {
 }
 
 TEST(OrderedMergeTest, OfAnyNumber) {
+  constexpr int kMany = 80 / kSlowdown;
   Random random(5);
   uint64_t next = 0;
-  for (const size_t count : {1, 2, 3, 4, 5, 8, 13, 80 / kSlowdown}) {
+  for (const size_t count : {1, 2, 3, 4, 5, 8, 13, kMany}) {
     for (const uint64_t prefixes : {uint64_t{1}, uint64_t{40}, uint64_t{100'000}, UINT64_MAX}) {
       for (const size_t most : {0, 3, 1500, 6000}) {  // buffers are of 1024
         std::vector<Items> inputs;
