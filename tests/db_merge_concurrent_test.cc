@@ -132,6 +132,78 @@ TEST_P(DbMergeConcurrentTest, NobodySeesACounterGoBack) {
   EXPECT_TRUE(ChecksAsSound(directory_.File("db")));
 }
 
+// Few counters have many operands in each table. Gets show at least what was acknowledged, and snapshots stay what they are.
+TEST_P(DbMergeConcurrentTest, HotCountersAreExact) {
+  options_.memtable_size = 64 << 10;
+  Reopen();
+  constexpr int kHot = 2;
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> begun[kHot] = {}, acknowledged[kHot] = {};
+  std::thread writer([&] {
+    Random random(1);
+    for (uint64_t n = 1; !stop; ++n) {
+      const auto counter = static_cast<int>(random.Uniform(kHot));
+      ++begun[counter];
+      ASSERT_OK(db_->Merge({}, KeyOf(counter), BytesOf(1)));
+      ++acknowledged[counter];
+      ASSERT_OK(db_->Put({}, "a" + NumberedKey(n % 1000), std::string(100, 'x')));
+      if (n % 20 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  });
+  std::thread merger([&] {
+    Random random(2);
+    while (!stop) {
+      std::this_thread::sleep_for(std::chrono::microseconds(random.Uniform(30'000)));
+      ASSERT_OK(random.OneIn(2) ? db_->CompactRange({}, nullptr, nullptr) : db_->Flush());
+    }
+  });
+  Random random(3);
+  struct Held {
+    const Snapshot* snapshot;
+    std::string value;
+  };
+  std::vector<Held> held;
+  const auto look = [&](const Held& one, const std::string& key) {
+    ReadOptions options;
+    options.snapshot = one.snapshot;
+    std::string value;
+    const Status status = db_->Get(options, key, &value);
+    return status.ok() ? value : status.IsNotFound() ? "" : status.ToString();
+  };
+  const auto release = [&](size_t i) {
+    db_->ReleaseSnapshot(held[i].snapshot);
+    held.erase(held.begin() + static_cast<std::ptrdiff_t>(i));
+  };
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
+  while (std::chrono::steady_clock::now() < end && !HasFailure()) {
+    const auto counter = static_cast<int>(random.Uniform(kHot));
+    const uint64_t least = acknowledged[counter];
+    std::string value;
+    const Status status = db_->Get({}, KeyOf(counter), &value);
+    if (status.ok()) {
+      EXPECT_GE(NumberOf(value), least);
+      EXPECT_LE(NumberOf(value), begun[counter].load());
+    } else {
+      EXPECT_TRUE(status.IsNotFound() && least == 0) << status.ToString();
+    }
+    if (random.OneIn(4)) {
+      Held one{db_->GetSnapshot(), ""};
+      one.value = look(one, KeyOf(0));
+      held.push_back(one);
+    }
+    if (!held.empty()) {
+      const size_t i = random.Uniform(held.size());
+      EXPECT_EQ(look(held[i], KeyOf(0)), held[i].value);
+      if (held.size() > 8) release(i);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  while (!held.empty()) release(0);
+  stop = true;
+  writer.join();
+  merger.join();
+}
+
 // An iterator that was made before is not led astray by what has taken the place of its operands since.
 TEST_P(DbMergeConcurrentTest, AnOldIteratorIsAskedWhileItsOperandsAreCollapsed) {
   for (uint64_t round = 1; round <= 30; ++round) {
