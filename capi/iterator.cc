@@ -22,11 +22,15 @@ braiddb::ReadOptions braiddb_iterator_t::Bounds() const {
 }
 
 bool braiddb_iterator_t::Refresh() {
-  const uint64_t now = db->db->GetLatestSequenceNumber();
-  if (now == tail->made_at) return false;
+  if (db->db->GetLatestSequenceNumber() == tail->made_at) return false;
+  Remake();
+  return true;
+}
+
+void braiddb_iterator_t::Remake() {
+  const uint64_t now = db->db->GetLatestSequenceNumber();  // read before the iterator is made
   rep = tail->make(tail->options);
   tail->made_at = now;
-  return true;
 }
 
 void braiddb_iterator_t::Next() {
@@ -45,8 +49,14 @@ template <class Move>
 void MoveIterator(braiddb_iterator_t* iterator, const Move& move) {
   if (iterator->rep == nullptr) return;
   iterator->failed = Guarded([&] {
-    if (iterator->tail != nullptr) iterator->Refresh();
-    return move(), Status::OK();
+    const bool may_be_old = iterator->tail != nullptr && !iterator->Refresh();
+    move();
+    // A live reader was attached to another writer meanwhile. Its last number may be that of the former writer.
+    if (may_be_old && !iterator->rep->status().ok()) {
+      iterator->Remake();
+      move();
+    }
+    return Status::OK();
   });
 }
 

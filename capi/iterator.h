@@ -46,9 +46,11 @@ struct braiddb_iterator_t final : braiddb::capi::OpenObject {
   bool Valid() const { return rep != nullptr && failed.ok() && rep->Valid(); }
   void KeepBounds(const braiddb::ReadOptions& options);
   braiddb::ReadOptions Bounds() const;
-  // For a tailing iterator. Returns whether newer writes exist; then the iterator is replaced and not positioned. May throw
-  // std::bad_alloc.
+  // For a tailing iterator: replaces the iterator, if newer writes exist. Returns whether it did; then the new one has no
+  // position. May throw std::bad_alloc.
   bool Refresh();
+  // Replaces it in any case.
+  void Remake();
   void Next();
 
  private:

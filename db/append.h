@@ -20,7 +20,7 @@ namespace braiddb {
 inline constexpr uint64_t kChargePortions = 64;
 
 inline void DBImpl::Announce(ThreadState* thread) {
-  thread->in_flight->Begin(next_sequence_->load(std::memory_order_relaxed), asymmetric_fences_);
+  thread->announced->in_flight.Begin(next_sequence_->load(std::memory_order_relaxed), asymmetric_fences_);
 }
 
 // Appends in a segment of the slot's own. A refused write gives the segment back. After a failed persist the segment stays: its
@@ -79,14 +79,14 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   // ORDER: the announcement before the check; see open_segments.cc.
   if (__builtin_expect(!thread->writer.Owns(*slot), 0))
     return AppendElsewhere<kSingle>(options, thread, updates, count, slot, admission);
-  if (is_barrier) BeginBarrier(thread->barrier);
+  if (is_barrier) BeginBarrier(&thread->announced->barrier);
   // Loaded before the number is drawn: the search for the memtable of the number follows successors only.
   Memtable* const active = active_.load(std::memory_order_seq_cst);
   if (kSingle && __builtin_expect(updates[0].family == 0, 1)) active->Prefetch(insertions[0].key_hash);
   const uint64_t first = next_sequence_->fetch_add(count, std::memory_order_seq_cst);
-  thread->in_flight->Refine(first);  // a snapshot need not wait for this write because of a number that is too small
+  thread->announced->in_flight.Refine(first);  // a snapshot need not wait for this write because of a number that is too small
   Memtable* const memtable = MemtableFor(active, first);
-  if (is_barrier) thread->barrier->Set(first, asymmetric_fences_);
+  if (is_barrier) thread->announced->barrier.Set(first, asymmetric_fences_);
   // acquire: pairs with EndBarrier. The count shows every barrier with a smaller position that is under way. Range deletions wait
   // here, before they take ranges_mutex_.
   const bool waits_early = !is_barrier || Admission::kHasRanges;
@@ -162,7 +162,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   BRAIDDB_SYNC_POINT("DBImpl::AppendAndPublish:Durable");
   admission.NoteDurable();
   // ORDER: before the first store that makes an update visible, which has release. Pairs with SnapshotChoice::IsState.
-  thread->last_visible->store(first + count - 1, std::memory_order_relaxed);
+  thread->announced->last_visible.store(first + count - 1, std::memory_order_relaxed);
   admission.BeforeVisible();  // [CC-54]
   // ORDER: the last update first. If a batch updates a key twice, the newest version is visible before the others. So a Get that
   // finds a version of the batch, and waits until the whole batch is visible, has found the newest one.
@@ -185,7 +185,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
                        thread->uncharged_entries.value() * kChargePortions >= options_.memtable_max_entries;
   const bool full = __builtin_expect(portion, 0) && Charge(thread, memtable);
   const size_t shown = Admission::kIsShown ? admission.CountShown(count) : 0;
-  if (shown != 0) thread->last_update.store(first + shown - 1, std::memory_order_release);
+  if (shown != 0) thread->announced->last_update.store(first + shown - 1, std::memory_order_release);
   // Pairs with the loads in WaitWriters: a thread that sees the end of the announcement sees the entries. After this call the
   // memtable may be freed.
   EndAnnounced(thread, is_barrier);

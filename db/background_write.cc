@@ -34,7 +34,7 @@ Status DBImpl::WriteIfNewest(const Family& family, const LogEntry& seen, EntryTy
   const auto is_newest = [&](uint64_t sequence) {
     // Announces the number itself, so that WaitWriters does not wait for this write. The write's memtable exists: a flush of it
     // waits until larger numbers are not announced any more.
-    thread->in_flight->Set(sequence, asymmetric_fences_);
+    thread->announced->in_flight.Set(sequence, asymmetric_fences_);
     WaitWriters(sequence - 1);
     BRAIDDB_SYNC_POINT("DBImpl::WriteIfNewest:Waited");
     const auto guard = epochs_.Enter();

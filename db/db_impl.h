@@ -419,8 +419,8 @@ class DBImpl final : public DB {
   void EndBarrier(AnnouncedNumber* barrier);
   // Ends the announcement of the thread's write: the write is visible, or was refused.
   [[gnu::always_inline]] void EndAnnounced(ThreadState* thread, bool is_barrier) {
-    thread->in_flight->End(asymmetric_fences_);
-    if (is_barrier) EndBarrier(thread->barrier);
+    thread->announced->in_flight.End(asymmetric_fences_);
+    if (is_barrier) EndBarrier(&thread->announced->barrier);
   }
   // Returns when the barriers with positions <= `sequence` are complete. REQUIRES: that number has been drawn, and this thread
   // has announced no smaller one.
@@ -1054,7 +1054,6 @@ class DBImpl final : public DB {
   std::shared_ptr<MergeJournal> journal_;  // null: no family needs it
   mutable PerThread<ThreadState> threads_{[this](uint32_t index, ThreadState* thread) { InitThread(index, thread); }};
   std::mutex spare_barrier_mutex_;  // for LiveBoard::spare_barrier, which threads without a ThreadState share
-  uint64_t last_update_at_open_ = 0;
   SnapshotList snapshots_;
   SharedWritePace pace_;
 

@@ -6,6 +6,7 @@
 //              owner must keep.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -21,12 +22,16 @@ namespace braiddb {
 // memtables, L0Index, TableOrder, IndexTree, AlikeSteps, LookupCache, entries.
 inline constexpr uint64_t kLiveLayout = 6;
 
-// What one thread of the owner has announced; see db/visibility.cc.
+// What one thread of the owner has announced. The numbers stay when the thread has ended.
 struct alignas(128) Announcements {
+  // While a write is under way: a number not larger than its first sequence number. See DBImpl::WaitPublished.
   AnnouncedNumber in_flight;
+  // While an operation on several keys is under way: a number not larger than its position. See db/visibility.cc.
   AnnouncedNumber barrier;
   // No update of the thread with a larger number is visible. Stored before such an update becomes visible.
   std::atomic<uint64_t> last_visible;
+  // The last number of the thread's writes that GetUpdatesSince shows. Stored when the write is visible.
+  std::atomic<uint64_t> last_update;
 };
 
 struct LiveBoard {
@@ -44,12 +49,27 @@ struct LiveBoard {
   std::atomic<uint64_t> version;
   // Increases before the owner uses a new part of a region.
   std::atomic<uint64_t> growths;
-  std::atomic<uint64_t> wakes;    // increases when writes wake those who wait for an update; db/wait_for_update.cc
-  std::atomic<uint32_t> threads;  // larger than every thread index that has announced anything
+  std::atomic<uint64_t> wakes;                // increases when writes wake those who wait for an update; db/wait_for_update.cc
+  std::atomic<uint32_t> threads;              // larger than every thread index that has announced anything
+  std::atomic<uint64_t> last_update_at_open;  // the last number before that GetUpdatesSince shows
   alignas(128) AnnouncedNumber spare_barrier;
   Announcements announced[kMaxThreads];
 };
 static_assert(std::is_trivially_destructible_v<LiveBoard>);
+
+template <class Visit>
+void ForEachAnnounced(const LiveBoard& board, const Visit& visit) {
+  const uint32_t threads = std::min(board.threads.load(std::memory_order_acquire), kMaxThreads);
+  for (uint32_t i = 0; i < threads; ++i) visit(board.announced[i]);
+}
+
+// acquire: a thread that sees the number sees the update in the log.
+inline uint64_t LastUpdate(const LiveBoard& board) {
+  uint64_t last = board.last_update_at_open.load(std::memory_order_acquire);
+  ForEachAnnounced(
+      board, [&last](const Announcements& thread) { last = std::max(last, thread.last_update.load(std::memory_order_acquire)); });
+  return last;
+}
 
 // The memory of a LiveBoard, zeroed. It can be shared unless the system refuses a memfd.
 class LiveBoardMemory {

@@ -306,16 +306,10 @@ void LiveReader::WaitAbove(const AnnouncedNumber& number, uint64_t bound) const 
   WaitUntil([&number, bound] { return number.value() > bound; });
 }
 
-template <class Visit>
-void LiveReader::ForEachThread(const Visit& visit) const {
-  const uint32_t threads = std::min(board_->threads.load(std::memory_order_acquire), kMaxThreads);
-  for (uint32_t i = 0; i < threads; ++i) visit(board_->announced[i]);
-}
-
 // The owner has ended. A batch that it was publishing may be visible in part until the next open, which has the whole batch.
 void LiveReader::RefuseHalfBatches(uint64_t bound) const {
   if (!owner_is_gone()) return;
-  ForEachThread([bound](const Announcements& thread) {
+  ForEachAnnounced(*board_, [bound](const Announcements& thread) {
     const bool is_write = thread.in_flight.value() <= bound;  // a snapshot announces no write
     if (is_write && thread.barrier.value() <= bound)
       throw LiveFailure{Status::Expired("the process that wrote the database ended in the middle of a batch; open it again")};
@@ -323,13 +317,13 @@ void LiveReader::RefuseHalfBatches(uint64_t bound) const {
 }
 
 void LiveReader::WaitWriters(uint64_t sequence) const {
-  ForEachThread([this, sequence](const Announcements& thread) { WaitAbove(thread.in_flight, sequence); });
+  ForEachAnnounced(*board_, [this, sequence](const Announcements& thread) { WaitAbove(thread.in_flight, sequence); });
   RefuseHalfBatches(sequence);
 }
 
 void LiveReader::WaitBarriers(uint64_t sequence) const {
   const uint64_t bound = std::min(sequence, board_->next_sequence.load(std::memory_order_seq_cst) - 1);
-  ForEachThread([this, bound](const Announcements& thread) { WaitAbove(thread.barrier, bound); });
+  ForEachAnnounced(*board_, [this, bound](const Announcements& thread) { WaitAbove(thread.barrier, bound); });
   WaitAbove(board_->spare_barrier, bound);
   RefuseHalfBatches(bound);
 }

@@ -118,8 +118,6 @@ class LiveReader {
   void RefuseHalfBatches(uint64_t bound) const;
   // Returns when `number` is larger than `bound`, or as WaitUntil.
   void WaitAbove(const AnnouncedNumber& number, uint64_t bound) const;
-  template <class Visit>
-  void ForEachThread(const Visit& visit) const;
   // An unused element of ReaderSlot::snapshots. Throws std::bad_alloc if there is none. REQUIRES: mutex_.
   uint32_t TakeElement();
   void Listen();

@@ -65,9 +65,7 @@ class DBImpl::LiveService final : public LocalServer::Handler {
 };
 
 void DBImpl::InitThread(uint32_t index, ThreadState* thread) {
-  thread->in_flight = &board_->announced[index].in_flight;
-  thread->barrier = &board_->announced[index].barrier;
-  thread->last_visible = &board_->announced[index].last_visible;
+  thread->announced = &board_->announced[index];
   uint32_t known = board_->threads.load(std::memory_order_relaxed);
   while (known <= index && !board_->threads.compare_exchange_weak(known, index + 1, std::memory_order_acq_rel)) {
   }

@@ -50,9 +50,9 @@ Status DBImpl::TakeOpenSegment(ThreadState* owner, const std::function<bool(cons
   // The announced write may replace its number by a larger one. If the owner continues, it opens another segment only after that
   // write.
   const LogSlot none;
-  for (uint64_t number = owner->in_flight->value(); number != AnnouncedNumber::kNone && owner->writer.Owns(none);
-       number = owner->in_flight->value()) {
-    owner->in_flight->WaitAbove(number, asymmetric_fences_);
+  for (uint64_t number = owner->announced->in_flight.value(); number != AnnouncedNumber::kNone && owner->writer.Owns(none);
+       number = owner->announced->in_flight.value()) {
+    owner->announced->in_flight.WaitAbove(number, asymmetric_fences_);
   }
   Persistence* const persistence = regions_->persistence();
   if (persistence->mode() != PersistMode::kPage) return Status::OK();
@@ -69,7 +69,7 @@ bool DBImpl::IsIdle(uint32_t index, Idleness least, ThreadState* thread) const {
   // The two words may be loaded at different times. If they do not match, the thread is writing, and is not idle.
   const uint64_t place = segment->ptr(segment->used_bytes.load(std::memory_order_relaxed)).raw();
   return thread->last_look.exchange(place, std::memory_order_relaxed) == place &&
-         thread->in_flight->value() == AnnouncedNumber::kNone;
+         thread->announced->in_flight.value() == AnnouncedNumber::kNone;
 }
 
 void DBImpl::LookForIdle() const {

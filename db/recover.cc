@@ -55,7 +55,7 @@ Status DBImpl::Recover() {
   const uint64_t last = std::max({replay.last_sequence, manifest_state_.last_sequence, manifest_state_.log_boundary - 1});
   next_sequence_->store(last + 1, std::memory_order_relaxed);
   // Entries that are not replayed are below the floor of the log's history; see log_iterator.h.
-  last_update_at_open_ = std::max(replay.last_update, manifest_state_.log_boundary - 1);
+  board_->last_update_at_open.store(std::max(replay.last_update, manifest_state_.log_boundary - 1), std::memory_order_release);
 
   // All tables in the view count as flushed, whichever memtables they come from.
   last_rotated_id_ = context.table_id;

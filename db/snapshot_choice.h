@@ -22,7 +22,7 @@ class SnapshotChoice {
   // that an earlier IsState() has found visible.
   uint64_t Candidate() const {
     uint64_t sequence = board_.next_sequence.load(std::memory_order_seq_cst) - 1;
-    ForEach([&sequence](const Announcements& thread) {
+    ForEachAnnounced(board_, [&sequence](const Announcements& thread) {
       const uint64_t number = thread.in_flight.value();
       if (number <= sequence) sequence = number - 1;
     });
@@ -31,19 +31,13 @@ class SnapshotChoice {
 
   // True if there was an instant after the wait at which exactly the writes up to `sequence` were visible.
   bool IsState(uint64_t sequence) {
-    ForEach([this](const Announcements& thread) {
+    ForEachAnnounced(board_, [this](const Announcements& thread) {
       visible_ = std::max(visible_, thread.last_visible.load(std::memory_order_seq_cst));
     });
     return visible_ <= sequence;
   }
 
  private:
-  template <class Visit>
-  void ForEach(const Visit& visit) const {
-    const uint32_t threads = std::min(board_.threads.load(std::memory_order_acquire), kMaxThreads);
-    for (uint32_t i = 0; i < threads; ++i) visit(board_.announced[i]);
-  }
-
   const LiveBoard& board_;
   uint64_t visible_ = 0;  // the largest number that may be visible
 };

@@ -7,24 +7,17 @@
 #include <vector>
 
 #include "db/histograms.h"
+#include "db/live_board.h"
 #include "db/sampled_latencies.h"
 #include "log/log_writer.h"
 #include "lsm/memtable.h"
-#include "util/announced_number.h"
 #include "util/random.h"
 #include "util/thread_counter.h"
 
 namespace braiddb {
 
 struct ThreadState {
-  // While a write is under way: a number not larger than its first sequence number. See DBImpl::WaitPublished.
-  AnnouncedNumber* in_flight = nullptr;  // in the LiveBoard
-  // While an operation on several keys is under way: a number not larger than its position. See db/visibility.cc.
-  AnnouncedNumber* barrier = nullptr;  // in the LiveBoard
-  // No update of the thread with a larger number is visible.
-  std::atomic<uint64_t>* last_visible = nullptr;  // in the LiveBoard
-  // The last sequence number of this thread's writes that GetUpdatesSince shows.
-  std::atomic<uint64_t> last_update{0};
+  Announcements* announced = nullptr;  // in the LiveBoard
   // The end of the open segment at the last search for idle threads. See DBImpl::IsIdle.
   std::atomic<uint64_t> last_look{0};
 

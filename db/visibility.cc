@@ -62,7 +62,7 @@ void DBImpl::ForEachLiving(const Visit& visit) const {
 
 void DBImpl::WaitWriters(uint64_t sequence) const {
   // Pairs with the announcement in AppendAndPublish.
-  ForEachLiving([&](const ThreadState& thread) { thread.in_flight->WaitAbove(sequence, asymmetric_fences_); });
+  ForEachLiving([&](const ThreadState& thread) { thread.announced->in_flight.WaitAbove(sequence, asymmetric_fences_); });
 }
 
 void DBImpl::NotePublished(uint64_t sequence) const {
@@ -96,12 +96,12 @@ void DBImpl::WaitBarriers(uint64_t sequence) const {
   bool is_left_out = false;
   BRAIDDB_SYNC_POINT_ARG("DBImpl::WaitBarriers", &is_left_out);
   if (is_left_out) return;
-  ForEachLiving([&](const ThreadState& thread) { thread.barrier->WaitAbove(sequence, asymmetric_fences_); });
+  ForEachLiving([&](const ThreadState& thread) { thread.announced->barrier.WaitAbove(sequence, asymmetric_fences_); });
   board_->spare_barrier.WaitAbove(sequence, asymmetric_fences_);
 }
 
 void DBImpl::WaitForTurn(ThreadState* thread, uint64_t first) const {
-  thread->in_flight->Set(first, asymmetric_fences_);
+  thread->announced->in_flight.Set(first, asymmetric_fences_);
   WaitBarriers(first - 1);
 }
 
@@ -115,13 +115,7 @@ void DBImpl::WaitWholeLonger(uint64_t sequence) const {
 // ---- The newest update
 
 // The numbers of rotations, and of writes that the database makes for itself, belong to no update.
-uint64_t DBImpl::GetLatestSequenceNumber() const {
-  if (live_reader_ != nullptr) return LastDrawn();
-  uint64_t last = last_update_at_open_;
-  // acquire: a thread that sees the number sees the update in the log.
-  threads_.ForEach([&](const ThreadState& thread) { last = std::max(last, thread.last_update.load(std::memory_order_acquire)); });
-  return last;
-}
+uint64_t DBImpl::GetLatestSequenceNumber() const { return LastUpdate(live_reader_ != nullptr ? live_reader_->board() : *board_); }
 
 // ---- Snapshots
 
@@ -132,7 +126,7 @@ uint64_t DBImpl::ChooseState(const Choose& choose) {
   ThreadState* const thread = threads_.Get();
   std::unique_lock<std::mutex> spare(spare_barrier_mutex_, std::defer_lock);
   if (thread == nullptr) spare.lock();
-  AnnouncedNumber* const barrier = thread == nullptr ? &board_->spare_barrier : thread->barrier;
+  AnnouncedNumber* const barrier = thread == nullptr ? &board_->spare_barrier : &thread->announced->barrier;
   BeginBarrier(barrier);
   uint64_t sequence = 0;
   try {

@@ -1,8 +1,13 @@
 // Tailing iterators: they show what was written since they were made, when they are moved to a key or come to their end.
+#include <atomic>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 #include "tests/capi/c_fixture.h"
+#include "tests/support/wait_until.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -114,6 +119,55 @@ TEST_F(CApiTailingTest, OthersSeeWhatThereWas) {
   Put("b", "v");
   EXPECT_EQ("(end)", Next());
   EXPECT_EQ("(end)", Seek("b"));
+}
+
+// Beside another database object that writes.
+class CApiLiveTailingTest : public CApiTailingTest {
+ protected:
+  CApiLiveTailingTest() {
+    braiddb_options_set_refresh_live_readers(options_, 1);
+    Put("a", "1");
+    reader_ = braiddb_open_for_read_only(options_, path().c_str(), 0, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    iterator_ = braiddb_create_iterator(reader_, read_);
+  }
+  ~CApiLiveTailingTest() override {
+    braiddb_iter_destroy(std::exchange(iterator_, nullptr));
+    braiddb_close_database(reader_, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+  }
+
+  braiddb_t* reader_ = nullptr;
+};
+
+// The write has its number when the iterator looks for newer writes, but is not visible yet.
+TEST_F(CApiLiveTailingTest, AWriteUnderWayIsFoundLater) {
+  std::atomic<bool> is_under_way{false}, goes_on{false};
+  SyncPoints::Instance().SetCallback("DBImpl::AppendAndPublish:Durable", [&](void*) {
+    is_under_way = true;
+    EXPECT_TRUE(WaitUntil([&] { return goes_on.load(); }));
+  });
+  SyncPoints::Instance().Enable();
+  std::thread writer([this] { Put("b", "1"); });
+  EXPECT_TRUE(WaitUntil([&] { return is_under_way.load(); }));
+  EXPECT_EQ("a", Seek("a"));
+  EXPECT_EQ("(end)", Seek("b"));
+  goes_on = true;
+  writer.join();
+  SyncPoints::Instance().Clear();
+  EXPECT_EQ("b", Seek("b"));
+}
+
+// The next writer writes nothing, so its last number is that of the former one.
+TEST_F(CApiLiveTailingTest, GoesOnWithTheNextWriter) {
+  EXPECT_EQ("a", Seek("a"));
+  Open();
+  braiddb_refresh(reader_, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("a", Seek("a"));
+  EXPECT_EQ("(end)", Next());
+  Put("b", "1");
+  EXPECT_EQ("b", Seek("b"));
 }
 
 }  // namespace
