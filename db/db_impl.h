@@ -203,6 +203,7 @@ class DBImpl final : public DB {
   Status LoadView(uint64_t offset, LiveView* view) const;
   // Whether this process may use what it has read. CheckLive says why not.
   Status CheckLive() const;
+  bool is_live_reader() const { return live_reader_ != nullptr; }
   bool IsLive() const {
     std::atomic_signal_fence(std::memory_order_seq_cst);  // the loads of a read come first; x86 keeps the order of loads
     return !live_reader_->has_expired() && !regions_->WriterChanged(writer_runs_);

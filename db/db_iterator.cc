@@ -70,10 +70,19 @@ inline void DBIterator::Load(Child* child) {
   child->prefix = child->cursor->knows_prefixes() ? child->cursor->prefix() : order_.Prefix(child->entry->key());
 }
 
+// The memory of an expired live reader is in other use, and its lists may be circles. The damage that is noted ends all loops.
+inline bool DBIterator::GoesInCircles() {
+  constexpr uint32_t kStepsBeforeLook = 1024;
+  if (__builtin_expect(!db_->is_live_reader() || ++steps_ % kStepsBeforeLook != 0 || db_->IsLive(), 1)) return false;
+  db_->regions_->NoteDamage();
+  return true;
+}
+
 inline void DBIterator::Advance(Child* child) {
   const LogEntry* before = child->entry;
   child->cursor->Next();
   Load(child);
+  if (GoesInCircles()) child->entry = nullptr;
   if (!verify_ || child->entry == nullptr || CompareEntries(order_, *before, *child->entry) < 0) return;
   status_ = Status::Corruption("a list is out of order: a pointer is damaged; restore the database from a copy");
   child->entry = nullptr;
@@ -296,7 +305,7 @@ void DBIterator::CollectForward(Slice key, uint64_t prefix) {
 void DBIterator::FindForward() {
   current_ = nullptr;
   HiddenKeys hidden(db_);
-  while (!MetDamage() && !turns_.empty() && !GaveUp()) {
+  while (!GoesInCircles() && !MetDamage() && !turns_.empty() && !GaveUp()) {
     Child* const first = turns_.first();
     const LogEntry* const entry = first->entry;
     if (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) return;
@@ -359,7 +368,7 @@ inline void DBIterator::CollectBackward(Child* child, Slice key, uint64_t prefix
 void DBIterator::FindBackward() {
   current_ = nullptr;
   HiddenKeys hidden(db_);
-  while (!MetDamage()) {
+  while (!GoesInCircles() && !MetDamage()) {
     Child* last = Last();
     if (last == nullptr) return;
     const Slice key = last->entry->key();

@@ -79,6 +79,7 @@ class DBIterator final : public Iterator {
   void Load(Child* child);
   // One step forward.
   void Advance(Child* child);
+  bool GoesInCircles();
   // The entry, or null and an error in status_ if it is damaged.
   const LogEntry* Verified(const LogEntry* entry);
   // Before the children search: so that they do not wait for memory one after the other. The tables of L0 are many, and their
@@ -154,6 +155,7 @@ class DBIterator final : public Iterator {
   const bool verify_;
   const uint64_t most_skipped_;  // by one movement; 0: no limit
   uint64_t skipped_ = 0;
+  uint32_t steps_ = 0;  // of a live reader
   const uint64_t pin_;
   std::vector<Child> children_;
   std::vector<const BraidedList*> lists_;  // those that children follow, of tables

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <locale>
 #include <new>
 #include <optional>
 #include <sstream>
@@ -88,6 +89,7 @@ Status DB::ListLiveReaders(const std::string& path, std::vector<LiveReaderInfo>*
   if (status.ok()) status = client->Send(kLiveList);
   if (status.ok()) status = client->Receive(kAnswerMs, &answer, nullptr);
   std::istringstream lines(answer);
+  lines.imbue(std::locale::classic());
   LiveReaderInfo reader;
   for (int64_t oldest = 0; status.ok() && lines >> reader.pid >> reader.seconds >> reader.has_expired >> oldest;) {
     reader.oldest_snapshot = oldest < 0 ? std::nullopt : std::optional<uint64_t>(static_cast<uint64_t>(oldest));
