@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <locale>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -47,6 +48,7 @@ bool ReadMetadata(const std::string& text, BackupInfo* info, CopiedFamilies* fam
   const size_t end = text.find("\n\n");
   if (end == std::string::npos) return false;
   std::istringstream lines(text.substr(0, end));
+  lines.imbue(std::locale::classic());
   std::string timestamp, sequence, options;
   size_t options_bytes = 0;
   lines >> timestamp >> info->timestamp >> sequence >> info->sequence >> options >> options_bytes;

@@ -1,6 +1,7 @@
 #include "backup/copied_families.h"
 
 #include <algorithm>
+#include <locale>
 #include <sstream>
 #include <utility>
 
@@ -20,17 +21,18 @@ CopiedFamilies DescribeFamilies(const CopiedState& state) {
 }
 
 std::string FamiliesToText(const CopiedFamilies& families) {
-  std::ostringstream text;
+  std::string text;  // no stream: the program's locale may group digits
   for (const CopiedFamily& family : families) {
-    text << family.id << ' ' << static_cast<int>(family.l1) << ' ' << family.nv_leaf_size << ' ' << family.name.size() << ' '
-         << family.comparator.size() << '\n'
-         << family.name << family.comparator;
+    text += std::to_string(family.id) + ' ' + std::to_string(static_cast<int>(family.l1)) + ' ' +
+            std::to_string(family.nv_leaf_size) + ' ' + std::to_string(family.name.size()) + ' ' +
+            std::to_string(family.comparator.size()) + '\n' + family.name + family.comparator;
   }
-  return text.str();
+  return text;
 }
 
 bool FamiliesFromText(const std::string& text, CopiedFamilies* families) {
   std::istringstream from(text);
+  from.imbue(std::locale::classic());
   while (from.peek() != std::istringstream::traits_type::eof()) {
     CopiedFamily family;
     int l1 = 0;

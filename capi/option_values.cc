@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <limits>
 
@@ -63,11 +64,11 @@ Status ParseBool(std::string_view name, std::string_view text, OptionValue* valu
 }
 
 Status ParseDouble(std::string_view name, std::string_view text, OptionValue* value) {
-  const std::string digits(text);
-  char* end = nullptr;
-  errno = 0;
-  const double number = std::strtod(digits.c_str(), &end);
-  if (end == digits.c_str() || errno == ERANGE) return CannotParse(name, "stod");
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double number = 0;
+  // Unlike strtod, this takes the same texts in each locale.
+  if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc()) return CannotParse(name, "stod");
   *value = number;
   return Status::OK();
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <locale>
 #include <map>
 #include <memory>
 #include <string>
@@ -174,6 +175,77 @@ TEST_F(BackupTest, BackupsAreThereAfterAReopenOfTheEngine) {
     ASSERT_OK(engine->RestoreBackup(id, options_, Sub("copy")));
   }
   EXPECT_TRUE(HoldsExactly(OpenCopy().get(), expected_));
+}
+
+// A program whose numbers have separators, as in many languages.
+class Grouping : public std::numpunct<char> {
+ protected:
+  char do_thousands_sep() const override { return ','; }
+  char do_decimal_point() const override { return ';'; }
+  std::string do_grouping() const override { return "\1"; }
+};
+
+class WithLocale {
+ public:
+  explicit WithLocale(const std::locale& locale) : before_(std::locale::global(locale)) {}
+  ~WithLocale() { std::locale::global(before_); }
+  WithLocale(const WithLocale&) = delete;
+  WithLocale& operator=(const WithLocale&) = delete;
+
+ private:
+  const std::locale before_;
+};
+
+TEST_F(BackupTest, TheLocaleOfTheProgramDoesNotMatter) {
+  const std::locale grouping(std::locale::classic(), new Grouping);
+  Options options = TinyOptions(2);
+  options.create_if_missing = true;
+  options.create_missing_column_families = true;
+  options.max_space_amplification = 1234.5;
+  const std::vector<ColumnFamilyDescriptor> families = {{kDefaultColumnFamilyName, ColumnFamilyOptions(options)},
+                                                        {"family", ColumnFamilyOptions(options)}};
+  std::unique_ptr<DB> db;
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
+  std::unique_ptr<BackupEngine> engine;
+  const auto expect_all = [&](const std::string& path) {
+    ASSERT_OK(DB::Open(options, path, families, &handles, &db));
+    EXPECT_EQ(GetOrText(db.get(), "a"), "1");
+    std::string value;
+    ASSERT_OK(db->Get({}, handles[1].get(), "b", &value));
+    EXPECT_EQ(value, "2");
+    std::unique_ptr<DB> reader;
+    ASSERT_OK(DB::OpenForReadOnly(options, path, &reader));
+    EXPECT_EQ(GetOrText(reader.get(), "a"), "1");
+    reader.reset();
+    handles.clear();
+    db.reset();
+  };
+  {
+    const WithLocale with(grouping);
+    ASSERT_OK(DB::Open(options, Sub("grouped"), families, &handles, &db));
+    ASSERT_OK(db->Put({}, "a", "1"));
+    ASSERT_OK(db->Put({}, handles[1].get(), "b", "2"));
+    ASSERT_OK(db->DeleteRange({}, db->DefaultColumnFamily(), "x", "y"));
+    ASSERT_OK(BackupEngine::Open(Sub("engine"), &engine));
+    ASSERT_OK(engine->CreateBackup(db.get()));
+    engine.reset();
+    ASSERT_OK(CreateCheckpoint(db.get(), Sub("checkpoint")));
+    handles.clear();
+    db.reset();
+    ASSERT_NO_FATAL_FAILURE(expect_all(Sub("grouped")));
+  }
+  for (const bool groups : {false, true}) {
+    const WithLocale with(groups ? grouping : std::locale::classic());
+    ASSERT_OK(BackupEngine::Open(Sub("engine"), &engine));
+    const std::vector<BackupInfo> backups = engine->GetBackupInfo();
+    ASSERT_EQ(backups.size(), 1u);
+    EXPECT_OK(engine->VerifyBackup(backups[0].id));
+    ASSERT_OK(engine->RestoreBackup(backups[0].id, options, Sub(groups ? "restored" : "restored too")));
+    engine.reset();
+    ASSERT_NO_FATAL_FAILURE(expect_all(Sub(groups ? "restored" : "restored too")));
+    ASSERT_NO_FATAL_FAILURE(expect_all(Sub("grouped")));
+    ASSERT_NO_FATAL_FAILURE(expect_all(Sub("checkpoint")));
+  }
 }
 
 TEST_F(BackupTest, OldOnesCanBePurged) {

@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstdlib>
 #include <fstream>
+#include <locale>
 #include <sstream>
 
 namespace braiddb {
@@ -23,6 +24,7 @@ constexpr size_t kSampledPages = 64;
 std::vector<int> ParseList(const std::string& text, int most) {
   std::vector<int> numbers;
   std::istringstream ranges(text);
+  ranges.imbue(std::locale::classic());
   for (std::string range; std::getline(ranges, range, ',');) {
     char* end = nullptr;
     const long first = std::strtol(range.c_str(), &end, 10);
@@ -63,6 +65,7 @@ NumaTopology NumaTopology::Read(const std::string& system_root) {
   for (const int node : nodes) {
     const std::string of_node = directory + "/node" + std::to_string(node);
     std::istringstream row(FirstLine(of_node + "/distance"));
+    row.imbue(std::locale::classic());
     for (int distance; row >> distance;) topology.distances_[node].push_back(distance);
     const std::vector<int> cpus = ParseList(FirstLine(of_node + "/cpulist"), kMaxCpu);
     if (cpus.empty()) continue;
