@@ -73,18 +73,40 @@ void AlikeItems::SortByEntry(std::span<Keyed> items) const {
     items[i].item.SetOlder(i > 0 && order_->Same(At(items[i - 1].item)->key(), At(items[i].item)->key()));
 }
 
+bool AlikeItems::AreOfOneKey(std::span<const Keyed> items) const {
+  const Slice first = At(items.front().item)->key();
+  for (size_t i = 1; i < items.size(); ++i) {
+    if (i + kAhead < items.size()) Fetch(items[i + kAhead].item, 0);
+    if (At(items[i].item)->key() != first) return false;
+  }
+  return true;
+}
+
+// Versions of one key: the newest comes first. They were written in about this order, or the other way around.
+void AlikeItems::SortByNumber(std::span<Keyed> items) const {
+  for (Keyed& keyed : items) keyed.word = ~At(keyed.item)->sequence();
+  const auto before = [](const Keyed& a, const Keyed& b) { return a.word < b.word; };
+  if (before(items.back(), items.front())) std::reverse(items.begin(), items.end());
+  if (!std::is_sorted(items.begin(), items.end(), before)) std::sort(items.begin(), items.end(), before);
+  for (size_t i = 0; i < items.size(); ++i) items[i].item.SetOlder(i > 0);
+}
+
 // STEPS  1. Guess the common prefix from some keys, and read all words behind it; if some key has less in common, read them once
 //        more.  2. Sort by the words.  3. Sort each group of equal words in the same way. Items with different words are of
 //        different keys.
 // WHY IT ENDS  Keys of a group have eight more bytes in common, and at least two groups exist, or else the words say nothing: a
-//              key ends within them. Such a group, a small one and a deep one are sorted by their entries.
+//              key ends within them. Such a group, a small one and a deep one are sorted by their entries, and the versions of
+//              one key by their numbers: a key that is overwritten all the time has many.
 void AlikeItems::SortFrom(std::span<Keyed> items, size_t known, int depth) const {
-  if (items.size() < kLeastForWords || depth == kMostDepth || !order_->equal_means_same()) return SortByEntry(items);
+  if (items.size() < kLeastForWords) return SortByEntry(items);
+  if (depth == kMostDepth || !order_->equal_means_same())
+    return AreOfOneKey(items) ? SortByNumber(items) : SortByEntry(items);
   bool one_key = false;
   size_t common = CommonBytesOfSome(items);
   const size_t least = ReadWords(items, common, &one_key);
   if (least < common) common = ReadWords(items, least, &one_key);
-  if (common < known || one_key) return SortByEntry(items);
+  if (one_key) return SortByNumber(items);
+  if (common < known) return SortByEntry(items);
   std::sort(items.begin(), items.end(), [](const Keyed& a, const Keyed& b) { return a.word < b.word; });
   for (auto begin = items.begin(); begin != items.end();) {
     const auto end = std::find_if(begin + 1, items.end(), [begin](const Keyed& keyed) { return keyed.word != begin->word; });

@@ -48,6 +48,9 @@ class AlikeItems {
   void Fetch(const OrderedItem& item, size_t skip) const;
   // Sorts by comparisons of entries, and sets kOlder.
   void SortByEntry(std::span<Keyed> items) const;
+  bool AreOfOneKey(std::span<const Keyed> items) const;
+  // Sorts items of one key, and sets kOlder.
+  void SortByNumber(std::span<Keyed> items) const;
   // Sorts in entry order, and sets kOlder. The keys begin with the same `known` bytes. `depth`: number of calls that have led to
   // this one.
   void SortFrom(std::span<Keyed> items, size_t known, int depth) const;

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "lsm/alike_items.h"
 #include "tests/support/entry_store.h"
 #include "tests/support/key_kinds.h"
+#include "tests/support/thread_cpu_time.h"
 
 namespace braiddb::test {
 namespace {
@@ -69,12 +71,29 @@ TEST_F(AlikeItemsTest, SortsKeysOfAnyKind) {
     for (const KeyOrder& order : orders_) {
       for (const size_t count : {0, 1, 2, 15, 16, 17, 300, 2000}) {
         std::vector<OrderedItem> items = Draw(keys, count);
+        if (random_.OneIn(3)) std::reverse(items.begin(), items.end());
+        if (random_.OneIn(3)) std::shuffle(items.begin(), items.end(), std::mt19937_64(count));
         const std::vector<OrderedItem> expected = Sorted(items, order);
         AlikeItems(store_.regions(), &order).Sort(items);
         ASSERT_EQ(Words(items), Words(expected)) << count << " by " << order.comparator()->Name();
       }
     }
   }
+}
+
+// A counter that is overwritten all the time has that many.
+TEST_F(AlikeItemsTest, ManyVersionsOfOneKeyAreSortedFasterThanKeys) {
+  constexpr size_t kCount = 100'000 / kSlowdown;
+  const KeyKind one_key{"OneKey", [](Random*) { return std::string("the only key"); }};
+  const KeyKind many_keys{"ManyKeys", [](Random* random) { return std::to_string(random->Next()); }};
+  const AlikeItems alike(store_.regions(), &orders_.front());
+  const auto seconds_for = [&](const KeyKind& keys) {
+    std::vector<OrderedItem> items = Draw(keys, kCount);
+    const double before = ThreadCpuSeconds();
+    alike.Sort(items);
+    return ThreadCpuSeconds() - before;
+  };
+  EXPECT_LT(seconds_for(one_key), seconds_for(many_keys));
 }
 
 TEST_F(AlikeItemsTest, MergesArraysOfAnySizes) {
