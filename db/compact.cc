@@ -144,6 +144,22 @@ Status DBImpl::CompactTables() try {
   return NoMemory();
 }
 
+// While it exists, the thread that holds compaction_mutex_ uses one family only, and other families may be dropped.
+class DBImpl::LetsOthersBeDropped {
+ public:
+  LetsOthersBeDropped(DBImpl* db, const MergeTurn& turn) : db_(db) { Set(turn.is_resumed ? nullptr : turn.now.family); }
+  ~LetsOthersBeDropped() { Set(nullptr); }
+  LetsOthersBeDropped(const LetsOthersBeDropped&) = delete;
+  LetsOthersBeDropped& operator=(const LetsOthersBeDropped&) = delete;
+
+ private:
+  void Set(const Family* family) {
+    const std::lock_guard lock(db_->manifest_mutex_);
+    db_->only_used_family_ = family;
+  }
+  DBImpl* const db_;
+};
+
 // Merges the tables of turn->now.
 Status DBImpl::MergeTables(MergeTurn* turn) {
   Family* const family = turn->now.family;
@@ -166,13 +182,17 @@ Status DBImpl::MergeTables(MergeTurn* turn) {
     job.key_filters[1] = next_filter_.get();
   }
   PostCompaction(*family, merge_id, tables.size(), nullptr);
-  BRAIDDB_SYNC_POINT("DBImpl::MergeTables:Announced");
-  if (!orders.empty()) job.order = MergeOrdersOf(*family, std::move(orders));
-  if (family->merges_orders && job.order == nullptr) {
-    std::lock_guard lock(view_mutex_);
-    family->merges_orders = false;
+  Status status;
+  {
+    const LetsOthersBeDropped lets_others_be_dropped(this, *turn);
+    BRAIDDB_SYNC_POINT("DBImpl::MergeTables:Announced");
+    if (!orders.empty()) job.order = MergeOrdersOf(*family, std::move(orders));
+    if (family->merges_orders && job.order == nullptr) {
+      std::lock_guard lock(view_mutex_);
+      family->merges_orders = false;
+    }
+    status = family->last_level->Merge(job, inputs, &stats);
   }
-  Status status = family->last_level->Merge(job, inputs, &stats);
   PostponeMerge(status);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   if (status.ok()) status = FinishMerge(family, turn, stats);

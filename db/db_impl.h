@@ -303,6 +303,9 @@ class DBImpl final : public DB {
   LastLevel::Parts LevelParts(const Family& family);
 
   // ---- family_drop.cc
+  class LetsOthersBeDropped;
+  Status CommitDropWhenPossible(Family* family);
+  // REQUIRES: manifest_mutex_.
   Status CommitDrop(Family* family);
   // Makes one step of the purge of dropped families without handles. False: nothing can be done at present.
   bool PurgeFamilies();
@@ -1138,6 +1141,8 @@ class DBImpl final : public DB {
   std::mutex manifest_mutex_;
   Manifest manifest_;
   ManifestState manifest_state_;
+  // The family that a merge uses, as the only one of the thread that holds compaction_mutex_. Null: unknown.
+  const Family* only_used_family_ = nullptr;
   size_t refused_tables_ = 0;  // the number of tables of the oldest rotation, if the MANIFEST has no room for them; else 0
 
   std::mutex compaction_mutex_;

@@ -19,8 +19,8 @@ constexpr auto kPurgePollInterval = std::chrono::milliseconds(1);
 }  // namespace
 
 // STEPS   1 refuse new writes to the family, and wait for announced ones  2 flush all memtables, so that all entries are in
-//         tables and below the log boundary  3 finish a merge that is to be resumed  4 commit a MANIFEST that marks the family as
-//         dropped and forgets its tables.
+//         tables and below the log boundary  3 wait for a merge or sweep of the family, and finish a merge that is to be resumed
+//         4 commit a MANIFEST that marks the family as dropped and forgets its tables.
 // 2 and 3 may take long. Only calls that create or drop families wait for them.
 // CRASH   Before 4 the family is unchanged. After 4 the family does not exist, and PurgeFamilies continues at the next open.
 //         [CC-49]
@@ -45,16 +45,8 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   uint64_t last_id = 0;
   status = FlushWritten(&last_id);
   if (status.ok()) {
-    std::lock_guard compaction_lock(compaction_mutex_);
-    if (write_failed_.load(std::memory_order_acquire)) status = BackgroundError();
-    if (status.ok() && resume_merge_) {
-      status = CompactTables();
-      Settle(Work::kMerge, status);
-    }
-    if (status.ok()) {
-      status = CommitDrop(family);
-      Settle(Work::kDropFamily, status);
-    }
+    status = CommitDropWhenPossible(family);
+    Settle(Work::kDropFamily, status);
   }
   if (!status.ok()) return status;
   {
@@ -69,9 +61,35 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   return NoMemory();
 }
 
-// REQUIRES: compaction_mutex_, and no merge to resume.
+// Does not wait for a merge of another family, which may take seconds. That merge neither uses nor changes anything of `family`,
+// and its end commits what it finds in manifest_state_. [CC-49]
+Status DBImpl::CommitDropWhenPossible(Family* family) {
+  constexpr auto kLongestPolling = std::chrono::milliseconds(100);  // then a wait for the mutex, which has its turn
+  const auto begin = std::chrono::steady_clock::now();
+  std::unique_lock compaction_lock(compaction_mutex_, std::defer_lock);
+  while (!compaction_lock.try_lock()) {
+    if (std::chrono::steady_clock::now() - begin > kLongestPolling) {
+      compaction_lock.lock();
+      break;
+    }
+    {
+      const std::lock_guard lock(manifest_mutex_);
+      if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
+      if (only_used_family_ != nullptr && only_used_family_ != family) return CommitDrop(family);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
+  if (resume_merge_) {
+    Status status = CompactTables();
+    Settle(Work::kMerge, status);
+    if (!status.ok()) return status;
+  }
+  const std::lock_guard lock(manifest_mutex_);
+  return CommitDrop(family);
+}
+
 Status DBImpl::CommitDrop(Family* family) {
-  std::lock_guard lock(manifest_mutex_);
   ManifestState state = manifest_state_;
   state.FindFamily(family->id)->dropped = true;
   std::erase_if(state.tables, [family](const ManifestState::Table& table) { return table.family == family->id; });

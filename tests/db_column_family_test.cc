@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "braiddb/check.h"
 #include "braiddb/db.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/wait_until.h"
@@ -511,10 +512,11 @@ TEST_F(DbColumnFamilyTest, DramIsCountedBesideDrops) {
   for (std::thread& reader : readers) reader.join();
 }
 
-// A drop waits for the merge that is running, and others do not wait for the drop.
-TEST_F(DbColumnFamilyTest, ADropThatWaitsKeepsNobodyElseWaiting) {
-  Handle family = Create("family");
-  ASSERT_OK(db_->Put({}, "key", "value"));
+// A drop waits for a merge of its family, and others do not wait for the drop. Drops of other families do not wait.
+TEST_F(DbColumnFamilyTest, ADropWaitsForAMergeOfItsFamilyOnly) {
+  Handle family = Create("family"), other = Create("other");
+  ASSERT_OK(db_->Put({}, family.get(), "key", "value"));
+  ASSERT_OK(db_->Put({}, other.get(), "key", "value"));
   std::atomic<bool> merges{false};
   std::atomic<bool> may_go_on{false};
   SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) {
@@ -522,14 +524,16 @@ TEST_F(DbColumnFamilyTest, ADropThatWaitsKeepsNobodyElseWaiting) {
     while (!may_go_on.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
   SyncPoints::Instance().Enable();
-  std::thread compaction([&] { EXPECT_OK(db_->CompactRange({}, nullptr, nullptr)); });
+  std::thread compaction([&] { EXPECT_OK(db_->CompactRange({}, family.get(), nullptr, nullptr)); });
   while (!merges.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::thread drop_other([&] { EXPECT_OK(db_->DropColumnFamily(other.get())); });
+  drop_other.join();
   std::atomic<bool> dropped{false};
   std::thread drop([&] {
     EXPECT_OK(db_->DropColumnFamily(family.get()));
     dropped.store(true);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
   EXPECT_FALSE(dropped.load());
   std::atomic<bool> listed{false};
   std::thread list([&] {
@@ -542,6 +546,56 @@ TEST_F(DbColumnFamilyTest, ADropThatWaitsKeepsNobodyElseWaiting) {
   for (std::thread* thread : {&compaction, &drop, &list}) thread->join();
   SyncPoints::Instance().Clear();
   EXPECT_TRUE(dropped.load());
+  family.reset();
+  other.reset();
+  // Both are gone for good, and the names are free.
+  std::vector<std::string> names;
+  db_.reset();
+  ASSERT_OK(DB::ListColumnFamilies(options_, directory_.File("db"), &names));
+  EXPECT_EQ(names, std::vector<std::string>{"default"});
+}
+
+// Families are dropped beside merges of others, and the database is killed at once.
+TEST_F(DbColumnFamilyTest, ADropBesideAMergeSurvivesAKill) {
+  for (const bool merge_ends : {false, true}) {
+    const std::string path = directory_.File(merge_ends ? "ended" : "killed");
+    const int ended = RunInChild([&]() -> int {
+      const auto db = OpenOrFail(options_, path);
+      Handle big, small;
+      if (!db->CreateColumnFamily(ColumnFamilyOptions(options_), "big", &big).ok()) return 1;
+      if (!db->CreateColumnFamily(ColumnFamilyOptions(options_), "small", &small).ok()) return 1;
+      for (int i = 0; i < 500; ++i) {
+        if (!db->Put({}, big.get(), NumberedKey(i), "value").ok() || !db->Put({}, small.get(), NumberedKey(i), "value").ok())
+          return 1;
+      }
+      Status dropped;
+      SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) {
+        std::thread([&] { dropped = db->DropColumnFamily(small.get()); }).join();
+        if (!merge_ends) _exit(dropped.ok() ? 0 : 1);
+      });
+      SyncPoints::Instance().Enable();
+      if (!db->CompactRange({}, big.get(), nullptr, nullptr).ok()) return 1;
+      _exit(dropped.ok() ? 0 : 1);
+    });
+    ASSERT_EQ(ended, 0);
+    CheckReport report;
+    ASSERT_OK(CheckDatabase({}, path, &report));
+    ASSERT_TRUE(report.sound()) << report.findings[0].what << ": " << report.findings[0].where;
+    std::vector<std::string> names;
+    ASSERT_OK(DB::ListColumnFamilies(options_, path, &names));
+    EXPECT_EQ(names, (std::vector<std::string>{"default", "big"}));
+    const std::vector<ColumnFamilyDescriptor> families = {{"default", ColumnFamilyOptions(options_)},
+                                                          {"big", ColumnFamilyOptions(options_)}};
+    std::vector<Handle> handles;
+    std::unique_ptr<DB> db;
+    ASSERT_OK(DB::Open(options_, path, families, &handles, &db));
+    ASSERT_OK(db->CompactRange({}, handles[1].get(), nullptr, nullptr));
+    for (int i = 0; i < 500; ++i) {
+      std::string value;
+      ASSERT_OK(db->Get({}, handles[1].get(), NumberedKey(i), &value));
+    }
+    handles.clear();
+  }
 }
 
 }  // namespace

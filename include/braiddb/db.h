@@ -209,7 +209,8 @@ class DB {
   //   NoSpace          there are kMaxColumnFamilies families, or there is no room for another
   virtual Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                                     std::unique_ptr<ColumnFamilyHandle>* handle) = 0;
-  // Drops a family; durable when it returns OK: no later open sees the family. The default family cannot be dropped.
+  // Drops a family; durable when it returns OK: no later open sees the family. The default family cannot be dropped. Waits for a
+  // flush, and for a merge of this family that is running.
   virtual Status DropColumnFamily(ColumnFamilyHandle* family) = 0;
   // Returns a handle for each existing family, the default family first.
   virtual Status GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) = 0;
