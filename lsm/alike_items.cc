@@ -99,8 +99,7 @@ void AlikeItems::SortByNumber(std::span<Keyed> items) const {
 //              one key by their numbers: a key that is overwritten all the time has many.
 void AlikeItems::SortFrom(std::span<Keyed> items, size_t known, int depth) const {
   if (items.size() < kLeastForWords) return SortByEntry(items);
-  if (depth == kMostDepth || !order_->equal_means_same())
-    return AreOfOneKey(items) ? SortByNumber(items) : SortByEntry(items);
+  if (depth == kMostDepth || !order_->equal_means_same()) return AreOfOneKey(items) ? SortByNumber(items) : SortByEntry(items);
   bool one_key = false;
   size_t common = CommonBytesOfSome(items);
   const size_t least = ReadWords(items, common, &one_key);

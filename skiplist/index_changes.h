@@ -2,10 +2,12 @@
 // last.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <new>
 #include <vector>
 
+#include "index/key_order.h"
 #include "log/log_entry.h"
 #include "skiplist/index_node.h"
 
@@ -16,7 +18,8 @@ namespace braiddb {
 // USE      1 before the merge, TallIndex::NewChanges makes a record that knows the indexed layers  2 the merge calls Add,
 //          Replace and Remove for each node that it changes; nodes below the indexed layer are ignored  3 after the merge, the
 //          next TallIndex is built from the last one and the record (tall_index_change.cc).
-// ORDER    A merge works from the largest key to the smallest, and the lists here have that order.
+// ORDER    A merge works from the largest key to the smallest, and the lists here have that order. A sweep works the other way
+//          around, and calls SortRemoved at its end.
 // MEMORY   If an allocation fails, all changes are forgotten, and the next index is built by a walk along the list.
 // Thread safety: one thread at a time.
 class IndexChanges {
@@ -64,6 +67,12 @@ class IndexChanges {
   void Remove(uint32_t region, const LogEntry* entry) noexcept {
     Region& changes = regions_[region];
     if (entry->height() > changes.layer) Note(&changes.removed, entry);
+  }
+
+  // Sorts the removed nodes, if they were recorded in another order. REQUIRES: nothing was added or replaced.
+  void SortRemoved(const KeyOrder& order) {
+    const auto is_behind = [&order](const LogEntry* a, const LogEntry* b) { return CompareEntries(order, *a, *b) > 0; };
+    for (Region& region : regions_) std::sort(region.removed.begin(), region.removed.end(), is_behind);
   }
 
  private:

@@ -82,6 +82,16 @@ TEST_P(DbIndexChangesTest, OfEachKindOfWrite) {
       expected[key] = PatternedValue(i, random.Skewed(300));
       ASSERT_OK(db_->Put({}, key, expected[key]));
     }
+    if (random.OneIn(2000)) {
+      const uint64_t begin = random.Uniform(kKeys), end = begin + random.Skewed(300);
+      ASSERT_OK(db_->DeleteRange({}, db_->DefaultColumnFamily(), NumberedKey(begin), NumberedKey(end)));
+      expected.erase(expected.lower_bound(NumberedKey(begin)), expected.lower_bound(NumberedKey(end)));
+    }
+    if (random.OneIn(2000)) {
+      const std::string bounds[] = {NumberedKey(random.Uniform(kKeys)), NumberedKey(random.Uniform(kKeys))};
+      const Slice begin(std::min(bounds[0], bounds[1])), end(std::max(bounds[0], bounds[1]));
+      ASSERT_OK(db_->CompactRange({}, &begin, &end));
+    }
     if (random.OneIn(400)) snapshots.push_back(db_->GetSnapshot());
     if (snapshots.size() > 3) release_all();
     if (random.OneIn(300)) {  // however slow merges are beside this, many come in between
@@ -109,6 +119,28 @@ TEST_P(DbIndexChangesTest, OfEachKindOfWrite) {
   EXPECT_GT(statistics.collapsed_keys, 0u);
   // Walked are those after an open, in each region.
   EXPECT_GT(indexes_ * GetParam(), 4 * walks_) << walks_;
+}
+
+// A sweep tells the next index what it has removed, so the list is not walked.
+TEST_P(DbIndexChangesTest, OfSweeps) {
+  constexpr int kKeys = 20'000;
+  for (int round = 0; round < 3; ++round) {
+    const Snapshot* const snapshot = round == 0 ? nullptr : db_->GetSnapshot();  // for which the sweep finds old versions
+    for (int i = 0; i < kKeys; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), std::to_string(round)));
+    ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+    db_->ReleaseSnapshot(snapshot);
+    const uint64_t walks = walks_;
+    for (const int begin : {kKeys - 1, 100, 5000, 0}) {
+      const std::string bounds[] = {NumberedKey(begin), NumberedKey(begin + 1 + begin / 2)};
+      const Slice first(bounds[0]), last(bounds[1]);
+      const uint64_t indexes = indexes_;
+      ASSERT_OK(db_->Put({}, "b", "1"));
+      ASSERT_OK(db_->CompactRange({}, &first, &last));
+      EXPECT_GT(indexes_.load(), indexes);
+    }
+    EXPECT_EQ(walks_.load(), walks);
+    for (const int key : {kKeys - 1, 100, 5000, 0}) EXPECT_EQ(GetOrText(db_.get(), NumberedKey(key)), std::to_string(round));
+  }
 }
 
 // Keys behind all that the last level has, where that fills whole groups of its index.

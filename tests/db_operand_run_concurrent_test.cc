@@ -88,7 +88,7 @@ TEST_P(DbOperandRunTest, ARunHasNoOperandsOfNewerTables) {
   ASSERT_OK(db_->Put({}, "a", "2"));
   AddTable("k", &expected);
   int batches = 0;
-  SyncPoints::Instance().SetCallback("MergeJournal::Apply:Done", [&](void*) {
+  const auto look = [&](void*) {
     ++batches;
     for (int round = 0; round < 2; ++round) {
       EXPECT_EQ(GetOrText(db_.get(), "k"), expected);
@@ -103,7 +103,9 @@ TEST_P(DbOperandRunTest, ARunHasNoOperandsOfNewerTables) {
         EXPECT_EQ(iterator->value(), options.snapshot == nullptr ? expected : before);
       }
     }
-  });
+  };
+  for (const char* point : {"MergeJournal::Apply:Done", "NvMerge:Applied", "RunMerge:Exchanged"})
+    SyncPoints::Instance().SetCallback(point, look);
   SyncPoints::Instance().Enable();
   ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
   SyncPoints::Instance().Clear();

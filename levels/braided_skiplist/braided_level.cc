@@ -141,15 +141,21 @@ Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*
   return status;
 }
 
-// A sweep records no changes, so the index no longer describes the list. The next Refresh walks the list.
+// Records the changes for the next index, as a merge. So a sweep of few keys costs little, whatever the size of the list.
 Status BraidedLevel::Sweep(const MergeJob& job, const KeyRanges& ranges, MergeStats* stats) {
   journal_->Begin(job.id);
   const std::unique_ptr<EntryFilter> entry_filter = NewFilter(job);
   ZipperContext context = ContextFor(job);
   context.entry_filter = entry_filter.get();
-  index_is_current_ = false;
   changes_.reset();
-  return SweepLastLevel(context, ranges, stats);
+  std::unique_ptr<IndexChanges> changes;
+  if (std::exchange(index_is_current_, false)) changes = std::make_unique<IndexChanges>(Current()->index().NewChanges());
+  context.index_changes = changes.get();
+  Status status = SweepLastLevel(context, ranges, stats);
+  if (!status.ok() || changes == nullptr) return status;
+  changes->SortRemoved(*parts_.order);
+  changes_ = std::move(changes);
+  return status;
 }
 
 uint64_t BraidedLevel::DramBytes() const { return Current()->index().bytes(); }

@@ -11,7 +11,7 @@
 namespace braiddb {
 
 // INDEX  The tall index describes the list at the last Refresh. A merge records its changes, and the next Refresh builds the new
-//        index from the previous index and these changes. After a sweep or a resumed merge the changes are not known, and Refresh
+//        index from the previous index and these changes. After a resumed merge the changes are not known, and Refresh
 //        walks the list.
 // CONCURRENCY  `mutex_` guards only the pointer `list_`. One thread runs jobs and Refresh; any thread calls View and DramBytes.
 class BraidedLevel final : public LastLevel {
