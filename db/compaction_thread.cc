@@ -119,12 +119,14 @@ void DBImpl::CompactUntilStopped() {
     more_to_index = IndexRestoredTables(last_merge / 8);
     more_to_filter = !more_to_index && BuildFilter(last_merge / 8);
     if (purge_waits_.load(std::memory_order_relaxed) && PurgeFamilies()) more_to_filter = true;
+    bool ends = false;
     bool compacts = false;
     {
       std::lock_guard work_lock(work_mutex_);
-      if (stopping_.load(std::memory_order_acquire)) return;
-      compaction_running_ = compacts = CompactionWanted();
+      ends = stopping_.load(std::memory_order_acquire);
+      compaction_running_ = compacts = !ends && CompactionWanted();
     }
+    if (ends) return AccountBeforeClose();
     if (compacts) {
       const auto start = std::chrono::steady_clock::now();
       Status status = CompactTables();

@@ -806,6 +806,7 @@ class DBImpl final : public DB {
   // ---- reclaim.cc
   // Counts the entries of one segment of an earlier session. False if no such segment is left.
   bool AccountOneSegment();
+  void AccountBeforeClose();
   void ReclaimSegments();
   void Release(Segment* segment);
   void ReleaseLater(Segment* segment);

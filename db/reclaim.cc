@@ -1,4 +1,7 @@
 // Reclamation: releases segments that have no live entry.
+#include <algorithm>
+#include <chrono>
+
 #include "db/db_impl.h"
 #include "db/no_memory.h"
 #include "log/log_reader.h"
@@ -36,6 +39,25 @@ bool DBImpl::AccountOneSegment() {
     return true;
   }
   return false;
+}
+
+// Sessions may be so short that none of them counts entries, each with a segment of its own. The segments of such sessions have
+// few entries, so a moment is enough for many of them.
+// REQUIRES: compaction_mutex_
+void DBImpl::AccountBeforeClose() {
+  constexpr uint64_t kMuchUnused = 64 << 20;  // bytes
+  constexpr auto kMoment = std::chrono::milliseconds(5);
+  uint64_t unused = 0;
+  for (const Segment* segment : unaccounted_)
+    unused += segment->capacity() - std::min(segment->capacity(), segment->sealed_bytes());
+  if (unused < kMuchUnused || write_failed_.load(std::memory_order_acquire)) return;
+  std::sort(unaccounted_.begin(), unaccounted_.end(),
+            [](const Segment* a, const Segment* b) { return a->sealed_bytes() > b->sealed_bytes(); });
+  const auto until = std::chrono::steady_clock::now() + kMoment;
+  while (AccountOneSegment() && std::chrono::steady_clock::now() < until) {
+  }
+  ReclaimSegments();
+  Settle(Work::kRelease, segments_->FreeDeferred(false));
 }
 
 // Releases each segment whose entries are all marked, after all readers that may be in it have left. The counters are hints. The

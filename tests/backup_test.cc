@@ -202,6 +202,7 @@ TEST_F(BackupTest, TheLocaleOfTheProgramDoesNotMatter) {
   options.create_if_missing = true;
   options.create_missing_column_families = true;
   options.max_space_amplification = 1234.5;
+  options.l1 = L1Kind::kBraidedSkipList;  // which live readers can read
   const std::vector<ColumnFamilyDescriptor> families = {{kDefaultColumnFamilyName, ColumnFamilyOptions(options)},
                                                         {"family", ColumnFamilyOptions(options)}};
   std::unique_ptr<DB> db;

@@ -143,6 +143,31 @@ size_t OpenFiles() {
   return static_cast<size_t>(std::distance(begin(files), end(files)));
 }
 
+// A script of `braiddb put`. Each open takes a segment, and lasts too short for the compaction thread to count what is in others.
+TEST(DbIdleFilesTest, ShortOpensTakeBoundedSpace) {
+  if (!kMeasures) GTEST_SKIP() << "the same opens, only slower";
+  constexpr int kOpens = 150;
+  constexpr int kKeys = 100;
+  constexpr uint64_t kMostKiB = 200 << 10;  // docs/LIMITATIONS.md
+  for (const L1Kind l1 : {L1Kind::kBraidedSkipList, L1Kind::kNvTree, L1Kind::kSortedRuns}) {
+    SCOPED_TRACE(static_cast<int>(l1));
+    TestDirectory directory;
+    Options options;
+    options.create_if_missing = true;
+    options.l1 = l1;
+    std::unique_ptr<DB> db;
+    for (int i = 0; i < kOpens; ++i) {
+      ASSERT_OK(DB::Open(options, directory.path() + "/db", &db));
+      ASSERT_OK(db->Put({}, NumberedKey(i % kKeys), std::to_string(i)));
+      ASSERT_OK(db->Close());
+      db.reset();
+    }
+    EXPECT_LE(BlockKiB(directory.path()), kMostKiB);
+    ASSERT_OK(DB::Open(options, directory.path() + "/db", &db));
+    for (int i = kOpens - kKeys; i < kOpens; ++i) EXPECT_EQ(GetOrText(db.get(), NumberedKey(i % kKeys)), std::to_string(i));
+  }
+}
+
 // The first open segment of a young region is small. Batches that are large for it fill the larger ones that follow, and do not
 // take one each.
 TEST(DbIdleFilesTest, BatchesFillTheSegmentsOfAGrowingRegion) {
