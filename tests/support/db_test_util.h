@@ -23,7 +23,7 @@ namespace braiddb::test {
 #if defined(__SANITIZE_THREAD__)
 inline constexpr int kSlowdown = 10;
 #elif defined(__SANITIZE_ADDRESS__)
-inline constexpr int kSlowdown = 5;
+inline constexpr int kSlowdown = 3;
 #else
 inline constexpr int kSlowdown = 1;
 #endif
