@@ -155,7 +155,6 @@ class DBIterator final : public Iterator {
   const bool verify_;
   const uint64_t most_skipped_;  // by one movement; 0: no limit
   uint64_t skipped_ = 0;
-  uint32_t steps_ = 0;  // of a live reader
   const uint64_t pin_;
   std::vector<Child> children_;
   std::vector<const BraidedList*> lists_;  // those that children follow, of tables
@@ -177,6 +176,7 @@ class DBIterator final : public Iterator {
   std::string merged_value_;  // of current_, if that is an operand
   Status status_;
   bool is_of_position_ = false;  // status_ belongs to the position: the next seek forgets it
+  uint32_t steps_ = 0;           // of a live reader
 };
 
 }  // namespace braiddb
