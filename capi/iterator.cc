@@ -52,7 +52,7 @@ void MoveIterator(braiddb_iterator_t* iterator, const Move& move) {
     const bool may_be_old = iterator->tail != nullptr && !iterator->Refresh();
     move();
     // A live reader was attached to another writer meanwhile. Its last number may be that of the former writer.
-    if (may_be_old && !iterator->rep->status().ok()) {
+    if (may_be_old && iterator->rep->status().IsExpired()) {
       iterator->Remake();
       move();
     }

@@ -305,8 +305,9 @@ class DBImpl final : public DB {
   // ---- family_drop.cc
   class LetsOthersBeDropped;
   Status CommitDropWhenPossible(Family* family);
-  // REQUIRES: manifest_mutex_.
-  Status CommitDrop(Family* family);
+  // `lock`: of manifest_mutex_.
+  Status CommitDrop(Family* family, std::unique_lock<std::mutex> lock);
+  Status CommitDropLocked(Family* family);
   // Makes one step of the purge of dropped families without handles. False: nothing can be done at present.
   bool PurgeFamilies();
   // Whether no reader uses the family, and its last level is released. Makes the steps towards that.

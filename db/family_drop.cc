@@ -44,10 +44,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   WaitWriters(next_sequence_->load(std::memory_order_seq_cst));
   uint64_t last_id = 0;
   status = FlushWritten(&last_id);
-  if (status.ok()) {
-    status = CommitDropWhenPossible(family);
-    Settle(Work::kDropFamily, status);
-  }
+  if (status.ok()) status = CommitDropWhenPossible(family);
   if (!status.ok()) return status;
   {
     std::lock_guard lock(families_mutex_);
@@ -72,11 +69,9 @@ Status DBImpl::CommitDropWhenPossible(Family* family) {
       compaction_lock.lock();
       break;
     }
-    {
-      const std::lock_guard lock(manifest_mutex_);
-      if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
-      if (only_used_family_ != nullptr && only_used_family_ != family) return CommitDrop(family);
-    }
+    if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
+    if (std::unique_lock lock(manifest_mutex_); only_used_family_ != nullptr && only_used_family_ != family)
+      return CommitDrop(family, std::move(lock));
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
@@ -85,11 +80,17 @@ Status DBImpl::CommitDropWhenPossible(Family* family) {
     Settle(Work::kMerge, status);
     if (!status.ok()) return status;
   }
-  const std::lock_guard lock(manifest_mutex_);
-  return CommitDrop(family);
+  return CommitDrop(family, std::unique_lock(manifest_mutex_));
 }
 
-Status DBImpl::CommitDrop(Family* family) {
+Status DBImpl::CommitDrop(Family* family, std::unique_lock<std::mutex> lock) {
+  Status status = CommitDropLocked(family);
+  lock.unlock();
+  Settle(Work::kDropFamily, status);
+  return status;
+}
+
+Status DBImpl::CommitDropLocked(Family* family) {
   ManifestState state = manifest_state_;
   state.FindFamily(family->id)->dropped = true;
   std::erase_if(state.tables, [family](const ManifestState::Table& table) { return table.family == family->id; });

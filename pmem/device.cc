@@ -9,7 +9,6 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <locale>
 #include <optional>
 #include <sstream>
 
@@ -67,7 +66,6 @@ Status FindMount(const std::string& path, const std::string& system_root, Device
   for (std::string line; std::getline(in, line);) {
     // 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
     std::istringstream words(line);
-    words.imbue(std::locale::classic());
     std::string id, parent, number, root, point, options, word, type, source, super;
     words >> id >> parent >> number >> root >> point >> options;
     while (words >> word && word != "-") {

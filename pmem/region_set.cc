@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <locale>
 #include <map>
 #include <set>
 #include <sstream>
@@ -408,7 +407,6 @@ void RegionSet::FindNodes(const RegionSetOptions& options, bool is_new) {
   }
   nodes_ = RegionNodes(topology, std::move(places));
   std::istringstream lines(nodes_.ToString());
-  lines.imbue(std::locale::classic());
   for (std::string line; options.info_log && std::getline(lines, line);) options.info_log(line);
 }
 

@@ -137,6 +137,14 @@ class Call {
   std::thread thread_;
 };
 
+// A thread that writes, and stops at the gate.
+Call Held(Gate* gate, std::function<void()> write) {
+  return Call([gate, write = std::move(write)] {
+    gate->StopThisThread();
+    write();
+  });
+}
+
 void WriteBatchOf(DB* db, const std::vector<std::string>& keys, const std::string& value) {
   WriteBatch batch;
   for (const std::string& key : keys) batch.Put(key, value);
@@ -246,10 +254,7 @@ TEST_P(DbSeveralKeysTest, PutIsBehindTheSnapshotsBeforeIt) {
   MakeSnapshotsBarriers();
   ASSERT_OK(db_->Put({}, "x", "old"));
   Gate gate(kDurable);
-  Call first([&] {
-    Gate::StopThisThread();
-    ASSERT_OK(db_->Put({}, "x", "first"));
-  });
+  Call first = Held(&gate, [&] { ASSERT_OK(db_->Put({}, "x", "first")); });
   gate.WaitReached();
   std::vector<std::string> values;
   const Watch watch("DBImpl::ForEachLiving");  // by then the snapshot has its number
@@ -272,8 +277,7 @@ TEST_P(DbSeveralKeysTest, SnapshotDoesNotWaitForAWriteThatNobodyHasSeen) {
   WriteBatchOf(db_.get(), {"x", "y"}, "old");
   for (const bool is_batch : {false, true}) {
     Gate gate(kDurable);
-    Call write([&] {
-      Gate::StopThisThread();
+    Call write = Held(&gate, [&] {
       if (is_batch) {
         WriteBatchOf(db_.get(), {"x", "y"}, "new");
       } else {
@@ -302,10 +306,7 @@ TEST_P(DbSeveralKeysTest, SnapshotDoesNotWaitForAWriteThatNobodyHasSeen) {
 TEST_P(DbSeveralKeysTest, FlushKeepsWhatASnapshotBeforeAWriteShows) {
   ASSERT_OK(db_->Put({}, "x", "old"));
   Gate gate(kDurable);
-  Call write([&] {
-    Gate::StopThisThread();
-    ASSERT_OK(db_->Put({}, "x", "new"));
-  });
+  Call write = Held(&gate, [&] { ASSERT_OK(db_->Put({}, "x", "new")); });
   gate.WaitReached();
   const Snapshot* const snapshot = db_->GetSnapshot();
   gate.Open();
@@ -321,10 +322,8 @@ TEST_P(DbSeveralKeysTest, FlushKeepsWhatASnapshotBeforeAWriteShows) {
 // The number of the acknowledged put is larger than the one of the put that is under way.
 TEST_P(DbSeveralKeysTest, SnapshotShowsAnAcknowledgedWriteBehindOneUnderWay) {
   Gate gate(kDurable);
-  Call first([&] {
-    Gate::StopThisThread();
-    ASSERT_OK(db_->Put({}, "x", std::string(8000, 'x')));  // too large to claim a slot
-  });
+  // Too large to claim a slot.
+  Call first = Held(&gate, [&] { ASSERT_OK(db_->Put({}, "x", std::string(8000, 'x'))); });
   gate.WaitReached();
   ASSERT_OK(db_->Put({}, "y", "put"));
   std::vector<std::string> values;
@@ -338,10 +337,8 @@ TEST_P(DbSeveralKeysTest, SnapshotShowsAnAcknowledgedWriteBehindOneUnderWay) {
 // Puts do not wait for puts.
 TEST_P(DbSeveralKeysTest, PutDoesNotWaitForAnotherPut) {
   Gate gate(kDurable);
-  Call first([&] {
-    Gate::StopThisThread();
-    ASSERT_OK(db_->Put({}, "x", std::string(8000, 'x')));  // too large to claim a slot
-  });
+  // Too large to claim a slot.
+  Call first = Held(&gate, [&] { ASSERT_OK(db_->Put({}, "x", std::string(8000, 'x'))); });
   gate.WaitReached();
   ASSERT_OK(db_->Put({}, "y", "put"));
   EXPECT_EQ(Get("y"), "put");

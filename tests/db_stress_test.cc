@@ -466,9 +466,10 @@ TEST_F(DbStressProgram, NegativeNumbersAreRefused) {
 }
 
 TEST_F(DbStressProgram, FindsBugs) {
-  if (kSlowdown != 1) GTEST_SKIP() << "the same program finds the same bugs";
+  int number = 0;
   for (const char* bug : {"lost_write", "stale_write", "torn_batch", "lost_shared_write", "torn_transfer", "lost_update",
                           "lost_prepare", "kept_update", "split_batch"}) {
+    if (number++ % kSlowdown != 0) continue;  // a sanitizer sees some of them
     // Lives end by time: on a slow machine a bug may need a further run, with a seed of its own.
     Result result{};
     std::string seed;

@@ -192,6 +192,36 @@ TEST_F(WaitForUpdateTest, ALateWakeIsNotLost) {
   SyncPoints::Instance().Clear();
 }
 
+// A put that has drawn its number, and is not visible before it may go on.
+class HeldPut {
+ public:
+  explicit HeldPut(DB* db) {
+    SyncPoints::Instance().SetCallback("DBImpl::AppendAndPublish:Durable", [this](void*) {
+      is_durable_.store(true);
+      EXPECT_TRUE(WaitUntil([this] { return goes_on_.load(); }));
+    });
+    SyncPoints::Instance().Enable();
+    thread_ = std::thread([db] { EXPECT_OK(db->Put({}, "a", "2")); });
+    EXPECT_TRUE(WaitUntil([this] { return is_durable_.load(); }));
+  }
+  ~HeldPut() {
+    GoOn();
+    SyncPoints::Instance().Clear();
+  }
+  HeldPut(const HeldPut&) = delete;
+  HeldPut& operator=(const HeldPut&) = delete;
+
+  // Returns when the put has ended.
+  void GoOn() {
+    goes_on_.store(true);
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::atomic<bool> is_durable_{false}, goes_on_{false};
+  std::thread thread_;
+};
+
 // A write is under way when the sleeper looks, and has ended when the sleeper tells that it sleeps.
 TEST_F(WaitForUpdateTest, AWriteThatEndsMeanwhileIsSeen) {
   const auto writer = OpenOrFail(options_, path_);
@@ -202,26 +232,16 @@ TEST_F(WaitForUpdateTest, AWriteThatEndsMeanwhileIsSeen) {
     uint64_t latest = 0;
     ASSERT_OK(writer->Put({}, "a", "1"));
     ASSERT_OK(db->WaitForUpdate(0, seconds(60), &latest));
-    std::atomic<bool> is_durable{false}, goes_on{false};
-    SyncPoints::Instance().SetCallback("DBImpl::AppendAndPublish:Durable", [&](void*) {
-      is_durable.store(true);
-      EXPECT_TRUE(WaitUntil([&] { return goes_on.load(); }));
-    });
-    std::thread write;
+    HeldPut put(writer.get());
     bool was_under_way = false;
     SyncPoints::Instance().SetCallback("DBImpl::WaitForUpdate:UnderWay", [&](void*) {
       was_under_way = true;
-      goes_on.store(true);
-      write.join();
+      put.GoOn();
     });
-    SyncPoints::Instance().Enable();
-    write = std::thread([&] { EXPECT_OK(writer->Put({}, "a", "2")); });
-    EXPECT_TRUE(WaitUntil([&] { return is_durable.load(); }));
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_OK(db->WaitForUpdate(latest, seconds(60), &latest));
     EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(50));
     EXPECT_TRUE(was_under_way);
-    SyncPoints::Instance().Clear();
   }
 }
 
@@ -233,14 +253,7 @@ TEST_F(WaitForUpdateTest, AStoppedWriteDoesNotProlongTheWait) {
   ASSERT_OK(writer->Put({}, "a", "1"));
   uint64_t latest = 0;
   ASSERT_OK(writer->WaitForUpdate(0, seconds(60), &latest));
-  std::atomic<bool> is_durable{false}, goes_on{false};
-  SyncPoints::Instance().SetCallback("DBImpl::AppendAndPublish:Durable", [&](void*) {
-    is_durable.store(true);
-    EXPECT_TRUE(WaitUntil([&] { return goes_on.load(); }));
-  });
-  SyncPoints::Instance().Enable();
-  std::thread write([&] { EXPECT_OK(writer->Put({}, "a", "2")); });
-  EXPECT_TRUE(WaitUntil([&] { return is_durable.load(); }));
+  HeldPut put(writer.get());
   const auto begin = std::chrono::steady_clock::now();
   for (DB* const db : {writer.get(), reader.get()}) {
     uint64_t number = latest;
@@ -248,14 +261,12 @@ TEST_F(WaitForUpdateTest, AStoppedWriteDoesNotProlongTheWait) {
     EXPECT_EQ(number, latest);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(8));
-  goes_on.store(true);
-  write.join();
+  put.GoOn();
   for (DB* const db : {writer.get(), reader.get()}) {
     uint64_t number = latest;
     EXPECT_OK(db->WaitForUpdate(latest, milliseconds(0), &number));
     EXPECT_GT(number, latest);
   }
-  SyncPoints::Instance().Clear();
 }
 
 TEST_F(WaitForUpdateTest, ThroughTransactions) {

@@ -24,7 +24,6 @@ constexpr size_t kSampledPages = 64;
 std::vector<int> ParseList(const std::string& text, int most) {
   std::vector<int> numbers;
   std::istringstream ranges(text);
-  ranges.imbue(std::locale::classic());
   for (std::string range; std::getline(ranges, range, ',');) {
     char* end = nullptr;
     const long first = std::strtol(range.c_str(), &end, 10);
