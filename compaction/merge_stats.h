@@ -31,6 +31,15 @@ struct MergeStats {
   void AddOperandKey(Slice key) {
     if (operand_keys.size() < kMostOperandKeys) operand_keys.emplace_back(key);
   }
+  // Adds the results of one thread of a merge that does not copy.
+  void Add(const MergeStats& part) {
+    merged += part.merged;
+    dropped += part.dropped;
+    unlinked += part.unlinked;
+    moved.Add(part.moved);
+    for (const std::string& key : part.operand_keys) AddOperandKey(key);
+    flushed_lines += part.flushed_lines;
+  }
 };
 
 }  // namespace braiddb

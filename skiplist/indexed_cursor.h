@@ -1,12 +1,13 @@
-// IndexedCursor: an EntryCursor over a braided list whose tall index has every node.
+// IndexedCursor: an EntryCursor over an index in DRAM that has every node of a level.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "index/cursor.h"
-#include "skiplist/tall_index.h"
+#include "skiplist/ordered_nodes.h"
 
 namespace braiddb {
 
@@ -30,12 +31,12 @@ namespace braiddb {
 template <bool kIsNear>
 class IndexedCursor final : public EntryCursor {
  public:
-  // REQUIRES: index->HasEveryNode(reader), and kIsNear is right.
-  IndexedCursor(const TallIndex* index, uint32_t reader)
-      : EntryCursor(true, index->FetchBytes(reader)),
-        index_(index),
-        reader_(reader),
-        nodes_(index->NodesOf(reader)),
+  // REQUIRES: the index has every node, and kIsNear is right.
+  IndexedCursor(const OrderedNodes* index, const KeyOrder* order)
+      : EntryCursor(true, index->fetch_bytes),
+        index_(*index),
+        order_(*order),
+        nodes_(index->nodes),
         at_(&nodes_),
         fetched_(&nodes_) {}
 
@@ -54,7 +55,7 @@ class IndexedCursor final : public EntryCursor {
       case Found::kBlock:
         sought_ = nodes_.FirstInBlock(sought_, target.prefix);
         if (sought_ < nodes_.End() && nodes_.PrefixAt(sought_) == target.prefix) {
-          among_ = index_->BeginAmong(reader_, sought_, target);
+          among_ = index_.BeginAmong(order_, sought_, target);
           sought_ = IndexTree::Iterator::kBeforeFirst;
           if (among_.high - among_.low > 1) {
             found_ = Found::kRange;
@@ -68,11 +69,11 @@ class IndexedCursor final : public EntryCursor {
         found_ = Found::kPlace;
         return false;
       case Found::kRange:
-        index_->ChooseAmong(reader_, target, &among_);
+        index_.ChooseAmong(order_, target, &among_);
         found_ = Found::kCandidate;
         return true;
       case Found::kCandidate:
-        GoTo(index_->EndAmong(reader_, target, among_));
+        GoTo(index_.EndAmong(order_, target, among_));
         found_ = Found::kPlace;
         return false;
       case Found::kPlace:
@@ -133,7 +134,7 @@ class IndexedCursor final : public EntryCursor {
 
   // Returns the place of the first node at or after the target.
   uint64_t Place(const SearchKey& target) {
-    if (found_ == Found::kNothing) return index_->Find(reader_, target);
+    if (found_ == Found::kNothing) return index_.Find(order_, target);
     while (FetchForSeek(target)) {
     }
     return sought_;
@@ -245,8 +246,8 @@ class IndexedCursor final : public EntryCursor {
     return {at_.PrefixAt(place), IndexNode::ItemWordOf(word)};
   }
 
-  const TallIndex* const index_;
-  const uint32_t reader_;
+  const OrderedNodes& index_;
+  const KeyOrder& order_;
   const IndexTree& nodes_;
   IndexTree::Iterator at_;       // the node of entry_
   IndexTree::Iterator fetched_;  // forward: the first node that is not prefetched; backward: the last one that is
@@ -256,7 +257,13 @@ class IndexedCursor final : public EntryCursor {
   Steady steady_ = Steady::kNo;
   Found found_ = Found::kNothing;
   uint64_t sought_ = 0;
-  TallIndex::Among among_;
+  OrderedNodes::Among among_;
 };
+
+// REQUIRES: the index has every node. It and the order must outlive the cursor.
+inline std::unique_ptr<EntryCursor> NewIndexedCursor(const OrderedNodes* index, const KeyOrder* order) {
+  if (index->nodes.is_near()) return std::make_unique<IndexedCursor<true>>(index, order);
+  return std::make_unique<IndexedCursor<false>>(index, order);
+}
 
 }  // namespace braiddb

@@ -10,8 +10,7 @@ namespace braiddb {
 std::unique_ptr<EntryCursor> NewListCursor(const BraidedList* list, const TallIndex* index) {
   const uint32_t reader = list->Home().reader;
   if (index->HasEveryNode(reader)) {
-    if (index->NodesOf(reader).is_near()) return std::make_unique<IndexedCursor<true>>(index, reader);
-    return std::make_unique<IndexedCursor<false>>(index, reader);
+    return NewIndexedCursor(&index->OrderedNodesOf(reader), &index->order());
   }
   return std::make_unique<BraidedCursor>(list, index);
 }

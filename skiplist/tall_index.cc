@@ -18,8 +18,6 @@ constexpr uint32_t kShareLayers = 4;
 constexpr uint64_t kSparse = 8;
 // Rounds of the walks between two checks of the stop flag, less than a millisecond.
 constexpr uint64_t kStepsPerStop = 1 << 8;
-// Nodes of a range that are prefetched before a search by bits.
-constexpr uint64_t kMostFound = 2 * AlikeSteps::kSampled;
 
 }  // namespace
 
@@ -90,7 +88,7 @@ TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32
         builder.Add(share.nodes[i], i == 0 ? IndexTree::Builder::kUnknown : share.bits[i]);
     }
     tree = Finish(&builder, layer);
-    BuildAlike(&tree, stop);
+    tree.BuildAlike(list_.order(), heap_, max_tree_bytes_, stop);
   } catch (const std::bad_alloc&) {
     return {};
   }
@@ -101,29 +99,10 @@ TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32
 
 TallIndex::Tree TallIndex::Finish(IndexTree::Builder* builder, uint32_t layer) const {
   Tree tree;
-  tree.nodes = builder->Finish();
+  tree.Take(builder->Finish());
   tree.layer = layer;
   tree.written = builder->written();
-  const IndexTree& nodes = tree.nodes;
-  // The samples are evenly spaced places; a place in a hole stands for the next node.
-  tree.fetch_bytes = nodes.nodes() == 0
-                         ? 0
-                         : TypicalEntryBytes(nodes.End(), [&nodes](uint64_t at) { return nodes.EntryAt(nodes.Normalize(at)); });
   return tree;
-}
-
-// A place in a hole stands for the node behind the hole, so it has that node's key.
-void TallIndex::BuildAlike(Tree* tree, Stop stop) const try {
-  const IndexTree& nodes = tree->nodes;
-  const auto at = [&nodes](size_t place) { return nodes.EntryAt(nodes.Normalize(place)); };
-  tree->alike.Build({nodes.End(), [&nodes](size_t place) { return nodes.PrefixAt(nodes.Normalize(place)); },
-                     [at](size_t place) { return at(place)->key(); }, [at](size_t place) { FetchEntry(at(place)); },
-                     [stop] { return IsStopped(stop); }, true,
-                     [&nodes](size_t one, size_t other) { return nodes.Normalize(one) == nodes.Normalize(other); }},
-                    list_.order(), heap_);
-  if (nodes.bytes() + tree->alike.bytes() > max_tree_bytes_) tree->alike = {};
-} catch (const std::bad_alloc&) {
-  tree->alike = {};  // searches gallop
 }
 
 // Collects the nodes of one layer, in order. Returns their number; ends early with more than `enough` if there are more, or
@@ -194,85 +173,10 @@ uint64_t TallIndex::NodesApart(uint32_t layer) const {
   return distance;
 }
 
-// ---- The search among nodes with the target's prefix. A place in a hole stands for the node behind the hole.
-
-bool TallIndex::IsBefore(const Tree& tree, uint64_t place, const SearchKey& target) const {
-  return CompareEntry(list_.order(), *tree.nodes.EntryAt(place), target) < 0;
-}
-
-// STEPS  1 AlikeSteps narrow the range if there may be many nodes; else their end is near  2 if the range lies in several pieces,
-//        a binary search among the first nodes of pieces leaves one of them.
-TallIndex::Among TallIndex::BeginAmong(const Tree& tree, uint64_t first, const SearchKey& target) const {
-  const IndexTree& nodes = tree.nodes;
-  uint64_t low = first;
-  uint64_t high = nodes.End();
-  tree.alike.Narrow(list_.order(), target, &low, &high);
-  low = nodes.Normalize(low);
-  if (high == nodes.End()) {
-    if (low == nodes.End() || nodes.PrefixAt(low) != target.prefix) return {low, low};
-    high = nodes.Gallop(low + 1, [&](uint64_t place) { return nodes.PrefixAt(place) == target.prefix; });
-  }
-  while (low < high && IndexTree::PieceOf(low) != IndexTree::PieceOf(high - 1)) {
-    const uint64_t piece = (IndexTree::PieceOf(low) + IndexTree::PieceOf(high - 1) + 1) / 2;
-    const uint64_t middle = piece * IndexTree::kPieceNodes;
-    if (IsBefore(tree, middle, target)) {
-      low = nodes.Normalize(middle + 1);
-    } else {
-      high = middle;
-    }
-  }
-  if (low >= high) return {low, low};
-  high = std::min(high, nodes.EndOfPiece(low));
-  Among among{low, high};
-  among.bits = high - low == 1 ? nullptr : nodes.BitsAt(low);
-  if (among.bits != nullptr) {
-    PrefetchAll(among.bits, (high - low) * sizeof(uint16_t));
-    nodes.FetchForward(low, std::min(high - low, kMostFound));
-  } else {
-    FetchEntry(nodes.EntryAt(low + (high - low) / 2));
-  }
-  return among;
-}
-
-void TallIndex::ChooseAmong(const Tree& tree, const SearchKey& target, Among* among) const {
-  if (among->low == among->high || among->bits == nullptr) return;
-  const BitTree bits(among->bits, static_cast<uint32_t>(among->high - among->low));
-  among->candidate = bits.Candidate(target.key, list_.order().is_reverse());
-  FetchEntry(tree.nodes.EntryAt(among->low + among->candidate));
-}
-
-uint64_t TallIndex::EndAmong(const Tree& tree, const SearchKey& target, const Among& among) const {
-  uint64_t low = among.low;
-  if (among.bits != nullptr) {
-    bool has_key = false;
-    const auto key_at = [&](uint32_t i) {
-      const LogEntry* const entry = tree.nodes.EntryAt(among.low + i);
-      return SearchKey(target.prefix, entry->key(), entry->sequence());
-    };
-    const BitTree bits(among.bits, static_cast<uint32_t>(among.high - low));
-    return tree.nodes.Normalize(low + bits.FirstNotBefore(list_.order(), target, among.candidate, key_at, &has_key));
-  }
-  for (uint64_t high = among.high; low < high;) {
-    const uint64_t middle = low + (high - low) / 2;
-    if (IsBefore(tree, middle, target)) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return tree.nodes.Normalize(low);
-}
-
-uint64_t TallIndex::FirstAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const {
-  Among among = BeginAmong(tree, first, target);
-  ChooseAmong(tree, target, &among);
-  return EndAmong(tree, target, among);
-}
-
 // A tree that several regions use is counted once.
 uint64_t TallIndex::bytes() const {
   uint64_t sum = 0;
-  for (const Tree& tree : regions_) sum += tree.nodes.bytes() + tree.alike.bytes();
+  for (const Tree& tree : regions_) sum += tree.bytes();
   return sum;
 }
 

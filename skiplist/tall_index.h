@@ -21,11 +21,10 @@
 #include <span>
 #include <vector>
 
-#include "index/alike_steps.h"
 #include "skiplist/braided_list.h"
 #include "skiplist/index_changes.h"
 #include "skiplist/index_node.h"
-#include "skiplist/index_tree.h"
+#include "skiplist/ordered_nodes.h"
 
 namespace braiddb {
 
@@ -82,6 +81,9 @@ class TallIndex {
 
   // Returns the indexed nodes that readers of a region use.
   const IndexTree& NodesOf(uint32_t reader) const { return TreeOf(reader).nodes; }
+  // Returns the same nodes for searches by the order of keys.
+  const OrderedNodes& OrderedNodesOf(uint32_t reader) const { return TreeOf(reader); }
+  const KeyOrder& order() const { return list_.order(); }
   // Returns the number of these nodes.
   uint64_t size(uint32_t reader) const { return NodesOf(reader).nodes(); }
   // Returns the place of the first indexed node at or after the target; NodesOf(reader).End() if there is none.
@@ -92,24 +94,7 @@ class TallIndex {
   uint64_t FindPrefix(uint32_t reader, uint64_t prefix) const { return NodesOf(reader).FirstNotLess(prefix); }
   // The second part of Find, from that place on. Reads only entries whose prefix equals the target's.
   uint64_t FindFrom(uint32_t reader, uint64_t place, const SearchKey& target) const {
-    return FindFrom(TreeOf(reader), place, target);
-  }
-  // The same in three steps, for callers that interleave searches. Each step prefetches what the next one reads. The search has
-  // ended when low == high; both are then the place.
-  struct Among {
-    // The first node that is not before the target is in [low, high]. All nodes of [low, high) have the target's prefix.
-    uint64_t low = 0;
-    uint64_t high = 0;
-    const uint16_t* bits = nullptr;  // of the nodes [low, high); null: there are none
-    uint32_t candidate = 0;          // the bit tree's
-  };
-  // REQUIRES: the prefix of the node at `place` is the target's, and that of the node before is not.
-  Among BeginAmong(uint32_t reader, uint64_t place, const SearchKey& target) const {
-    return BeginAmong(TreeOf(reader), place, target);
-  }
-  void ChooseAmong(uint32_t reader, const SearchKey& target, Among* among) const { ChooseAmong(TreeOf(reader), target, among); }
-  uint64_t EndAmong(uint32_t reader, const SearchKey& target, const Among& among) const {
-    return EndAmong(TreeOf(reader), target, among);
+    return TreeOf(reader).FindFrom(list_.order(), place, target);
   }
   // As Start, for every target that is after the node before `place` and not after the node at `place`.
   BraidedList::Start StartBefore(uint32_t reader, uint64_t place) const;
@@ -133,15 +118,12 @@ class TallIndex {
   uint64_t written_nodes() const;
 
  private:
-  struct Tree {
-    IndexTree nodes;
-    AlikeSteps alike;       // over the places of nodes
+  struct Tree : OrderedNodes {
     uint64_t changed = 0;   // nodes that were added or removed since `alike` was built, or was found to be empty
     bool is_whole = false;  // has all nodes of the layer
     uint32_t layer = 1;     // has nodes that reach this layer
-    uint64_t fetch_bytes = 0;
-    uint64_t written = 0;  // nodes in new pieces
-    uint32_t region = 0;   // the region whose tree the readers of this region use: itself, or the largest one
+    uint64_t written = 0;   // nodes in new pieces
+    uint32_t region = 0;    // the region whose tree the readers of this region use: itself, or the largest one
   };
   class ChangePass;
   // A tree without alike nodes is searched for alike nodes again after one in so many nodes has changed, so that small changes do
@@ -181,16 +163,6 @@ class TallIndex {
   Tree Change(uint32_t region, const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes, Stop stop) const;
   // Makes a tree of the builder's nodes. Empty if an allocation has failed.
   Tree Finish(IndexTree::Builder* builder, uint32_t layer) const;
-  // Adds the steps among alike nodes. None if there is no memory, if the tree would exceed max_tree_bytes_, or if it was stopped.
-  void BuildAlike(Tree* tree, Stop stop) const;
-  uint64_t FindFrom(const Tree& tree, uint64_t place, const SearchKey& target) const {
-    return place < tree.nodes.End() && tree.nodes.PrefixAt(place) == target.prefix ? FirstAmongEqual(tree, place, target) : place;
-  }
-  uint64_t FirstAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const;
-  bool IsBefore(const Tree& tree, uint64_t place, const SearchKey& target) const;
-  Among BeginAmong(const Tree& tree, uint64_t first, const SearchKey& target) const;
-  void ChooseAmong(const Tree& tree, const SearchKey& target, Among* among) const;
-  uint64_t EndAmong(const Tree& tree, const SearchKey& target, const Among& among) const;
   // Whether a tree of so many nodes may have bit positions.
   bool MakesBits(uint64_t nodes) const {
     return list_.order().equal_means_same() && nodes <= IndexTree::MaxNodes(max_tree_bytes_, true);

@@ -75,7 +75,7 @@ class TallIndex::ChangePass {
   // be at it.
   uint64_t Find(uint64_t prefix, const LogEntry& entry) const {
     const SearchKey target(prefix, entry.key(), entry.sequence());
-    return index_.FindFrom(tree_, before_.FirstNotLess(prefix), target);
+    return tree_.Find(index_.list_.order(), target);
   }
   uint64_t PieceOf(const LogEntry* entry) const {
     return IndexTree::PieceOf(Find(index_.list_.order().Prefix(entry->key()), *entry));
@@ -157,7 +157,7 @@ TallIndex::Tree TallIndex::Change(uint32_t region, const Tree& before, const Ind
     if (tree.nodes.nodes() != count) return {};
     tree.changed = before.changed + changes.removed.size() + changes.added.size();
     if (!before.alike.empty() || tree.changed >= count / kChangesPerSearch) {
-      BuildAlike(&tree, stop);
+      tree.BuildAlike(list_.order(), heap_, max_tree_bytes_, stop);
       tree.changed = 0;
     }
     tree.is_whole = count > 0;

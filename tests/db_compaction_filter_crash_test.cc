@@ -118,8 +118,8 @@ void ExpectNothingOlder(DB* db, bool filtered) {
 TEST_P(DbCompactionFilterTest, AKilledProcessLeavesNothingOlder) {
   const std::string path = directory_.File("killed");
   for (const bool ignores_snapshots : {true, false}) {
-    for (const char* point : {"MergeJournal::Apply:Recorded", "MergeJournal::Apply:Done", "NvMerge:Marked", "NvMerge:Applied",
-                              "DBImpl::WriteIfNewest:Waited", "DBImpl::AppendAndPublish:Durable"}) {
+    for (const char* point : {"MergeJournal::Apply:Recorded", "MergeJournal::Apply:Done", "LevelMerge:Marked",
+                              "LevelMerge:Applied", "DBImpl::WriteIfNewest:Waited", "DBImpl::AppendAndPublish:Durable"}) {
       for (const int nth : {1, 2, 60}) {
         if (nth == 2 && kSlowdown != 1) continue;
         SCOPED_TRACE(std::string(point) + " " + std::to_string(nth) + (ignores_snapshots ? ", in place" : ""));

@@ -127,8 +127,8 @@ TEST_P(DbCompactionFilterTest, AHitOfWhatIsMarkedIsNone) {
     EXPECT_EQ(db_->MultiGet({}, {"key"}, &values)[0].IsNotFound(), by_get);
     looks += by_get;
   };
-  for (const char* point :
-       {"MergeJournal::Apply:Recorded", "MergeJournal::Apply:Done", "NvMerge:Marked", "NvMerge:Applied", "RunMerge:Exchanged"})
+  for (const char* point : {"MergeJournal::Apply:Recorded", "MergeJournal::Apply:Done", "LevelMerge:Marked", "LevelMerge:Applied",
+                            "RunMerge:Exchanged"})
     SyncPoints::Instance().SetCallback(point, look);
   SyncPoints::Instance().Enable();
   ASSERT_OK(Merge());
@@ -176,7 +176,8 @@ TEST_P(DbCompactionFilterTest, IteratorsOfBeforeSeeEachKeyOnceAtMost) {
     for (int i = 0; i < steps && backward->Valid(); ++i, backward->Prev())
       ASSERT_TRUE(seen_backward.emplace(backward->key(), backward->value()).second) << backward->key();
   };
-  for (const char* point : {"MergeJournal::Apply:Recorded", "MergeJournal::Apply:Done", "NvMerge:Marked", "NvMerge:Applied"})
+  for (const char* point :
+       {"MergeJournal::Apply:Recorded", "MergeJournal::Apply:Done", "LevelMerge:Marked", "LevelMerge:Applied"})
     SyncPoints::Instance().SetCallback(point, [&](void*) { step(7); });
   SyncPoints::Instance().Enable();
   ASSERT_OK(Compact());

@@ -104,7 +104,7 @@ TEST_P(DbOperandRunTest, ARunHasNoOperandsOfNewerTables) {
       }
     }
   };
-  for (const char* point : {"MergeJournal::Apply:Done", "NvMerge:Applied", "RunMerge:Exchanged"})
+  for (const char* point : {"MergeJournal::Apply:Done", "LevelMerge:Applied", "RunMerge:Exchanged"})
     SyncPoints::Instance().SetCallback(point, look);
   SyncPoints::Instance().Enable();
   ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));

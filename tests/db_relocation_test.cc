@@ -349,7 +349,8 @@ TEST_P(DbRelocationTest, ReadersOfBeforeGoOn) {
       }
     }
   };
-  for (const char* point : {"MergeJournal::Apply:Recorded", "MergeJournal::Apply:Done", "NvMerge:Marked", "NvMerge:Applied"})
+  for (const char* point :
+       {"MergeJournal::Apply:Recorded", "MergeJournal::Apply:Done", "LevelMerge:Marked", "LevelMerge:Applied"})
     SyncPoints::Instance().SetCallback(point, [&](void*) { compare(2); });
   SyncPoints::Instance().Enable();
   ASSERT_OK(Compact());
@@ -382,7 +383,7 @@ TEST_P(DbRelocationTest, ACopyThatDiesTakesItsOriginalAlong) {
     iterator->SeekToFirst();
   };
   SyncPoints::Instance().SetCallback("MergeJournal::Apply:Recorded", in_the_merge);
-  SyncPoints::Instance().SetCallback("NvMerge:Marked", in_the_merge);
+  SyncPoints::Instance().SetCallback("LevelMerge:Marked", in_the_merge);
   SyncPoints::Instance().Enable();
   ASSERT_OK(Compact());
   SyncPoints::Instance().Clear();
@@ -463,8 +464,9 @@ TEST_P(DbRelocationTest, ALateFillIsNotTheOriginal) {
 TEST_P(DbRelocationTest, AKilledProcessLeavesNothingBehind) {
   ASSERT_NO_FATAL_FAILURE(Spread(0, 20000));
   ASSERT_NO_FATAL_FAILURE(MergeOnly());
-  for (const char* point : {"DBImpl::RelocateSparse:Copied", "DBImpl::RelocateSparse:Listed", "DBImpl::RelocateSparse:Installed",
-                            "MergeJournal::Apply:Recorded", "MergeJournal::Apply:Done", "NvMerge:Marked", "NvMerge:Applied"}) {
+  for (const char* point :
+       {"DBImpl::RelocateSparse:Copied", "DBImpl::RelocateSparse:Listed", "DBImpl::RelocateSparse:Installed",
+        "MergeJournal::Apply:Recorded", "MergeJournal::Apply:Done", "LevelMerge:Marked", "LevelMerge:Applied"}) {
     SCOPED_TRACE(point);
     db_.reset();
     const int exit = RunInChild([&] {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "check/level_entries.h"
 #include "check/media.h"
 #include "index/leaf_space.h"
 #include "log/log_reader.h"
@@ -20,16 +21,11 @@ class TreeWalk {
       : media_(check.media),
         family_(check.family),
         order_(check.order),
-        check_(check),
-        merging_(check.merging),
-        reached_(check.reached),
+        judge_(check),
         findings_(check.findings),
         root_(root),
         leaf_bytes_(static_cast<uint32_t>(root_.leaf_bytes)),
-        seen_(check.media.segments().size()) {
-    std::sort(merging_.begin(), merging_.end(),
-              [this](const LogEntry* a, const LogEntry* b) { return CompareEntries(order_, *a, *b) < 0; });
-  }
+        seen_(check.media.segments().size()) {}
 
   void Run() {
     uint64_t link = root_.first;
@@ -48,12 +44,11 @@ class TreeWalk {
       owner = place.raw();
       origin = media_.Place(place);
     } while (!LinkTarget(link).is_null() || !IsLink(owner, link));
-    while (next_merging_ < merging_.size()) JudgeMark(*merging_[next_merging_++]);
-    EndKey();
+    judge_.Finish();
     if (root_.image != 0) CheckImage();
   }
 
-  const LevelCounts& counts() const { return counts_; }
+  const LevelCounts& counts() const { return judge_.counts(); }
 
  private:
   struct Entry {
@@ -121,49 +116,10 @@ class TreeWalk {
   }
 
   void VisitEntry(const Entry& found) {
-    const LogEntry& entry = *found.entry;
-    if (previous_ != nullptr) {
-      if (CompareEntries(order_, *previous_, entry) >= 0)
-        return Bad("an entry out of order, or twice", media_.Place(found.place));
-      if (order_.Compare(previous_->key(), entry.key()) == 0) ++counts_.obsolete_entries;
-    }
-    if (entry.sequence() >= media_.manifest().log_boundary)
-      Bad("an entry whose sequence number does not belong there", media_.Place(found.place));
-    if (entry.is_obsolete() && !check_.is_merging) Bad("an entry that is marked dead or moved", media_.Place(found.place));
-    previous_ = found.entry;
-    ++counts_.entries;
-    while (next_merging_ < merging_.size() && CompareEntries(order_, *merging_[next_merging_], entry) < 0)
-      JudgeMark(*merging_[next_merging_++]);
-    const bool counted = next_merging_ < merging_.size() && merging_[next_merging_] == found.entry;
-    next_merging_ += counted;
-    JudgeMark(entry);
-    if (!entry.is_obsolete() && !counted) reached_->Add(found.segment, found.place);
+    judge_.Visit(*found.entry, found.place, found.segment);
+    broken_ |= judge_.is_broken();
     if (leaves_.back().first == nullptr) leaves_.back().first = found.entry;
     leaves_.back().last = found.entry;
-  }
-
-  // Receives the versions of tree and merging tables together, in entry order, and decides for each key whether its marks are
-  // right.
-  void JudgeMark(const LogEntry& entry) {
-    if (newest_ != nullptr && order_.Compare(newest_->key(), entry.key()) == 0) {
-      if (entry.sequence() != newest_->sequence()) {
-        older_is_live_ |= !entry.is_obsolete();
-      } else if (!entry.is_dead()) {
-        newest_ = &entry;  // an entry and its copy are one version
-      }
-      return;
-    }
-    EndKey();
-    newest_ = &entry;
-    older_is_live_ = false;
-  }
-  void EndKey() {
-    if (newest_ == nullptr || !newest_->is_dead()) return;
-    // A sweep has no tables. It may have removed the newest versions of a key already if the key is in several leaves.
-    const bool may_be_first = newest_->type() != EntryType::kPut || !check_.has_tables || media_.manifest().merge_filters;
-    if (may_be_first && !older_is_live_) return;
-    findings_->Add("an entry that is marked dead and is its key's newest, or the newest tombstone of one that is not",
-                   "last level, or a table that was being merged" + family_.suffix());
   }
 
   // Compares the image of the inner nodes, which a clean close has written, with the leaves.
@@ -199,12 +155,7 @@ class TreeWalk {
   const Media& media_;
   const MediaFamily& family_;
   const KeyOrder& order_;
-  const LevelCheck& check_;
-  std::vector<const LogEntry*> merging_;  // in entry order
-  size_t next_merging_ = 0;
-  const LogEntry* newest_ = nullptr;  // newest version of the key in JudgeMark
-  bool older_is_live_ = false;
-  ReachedEntries* const reached_;
+  LevelEntries judge_;
   Findings* const findings_;
   const NvTreeRoot& root_;
   const uint32_t leaf_bytes_;
@@ -212,8 +163,6 @@ class TreeWalk {
   std::vector<Element> live_;            // elements of the present leaf
   std::vector<Entry> found_;
   std::vector<WalkedLeaf> leaves_;
-  const LogEntry* previous_ = nullptr;
-  LevelCounts counts_;
   bool broken_ = false;
 };
 

@@ -17,7 +17,8 @@ struct Mutant {
   L1Kind l1() const {
     const std::string_view in(place);
     if (in.starts_with("levels/sorted_runs/") || in.starts_with("skiplist/sorted_runs")) return L1Kind::kSortedRuns;
-    return in.starts_with("nvtree/") || in.starts_with("levels/nv_tree/") || in.starts_with("index/leaf_space")
+    return in.starts_with("nvtree/") || in.starts_with("compaction/key_merger") || in.starts_with("levels/nv_tree/") ||
+                   in.starts_with("index/leaf_space")
                ? L1Kind::kNvTree
                : L1Kind::kBraidedSkipList;
   }
