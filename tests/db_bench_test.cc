@@ -164,7 +164,8 @@ TEST_F(DbBench, EveryBenchmarkRunsAndReports) {
       "stats,levelstats,pmappend,pmappendstream,pmread,pmreadindependent,ycsb_load,ycsb_a,ycsb_b,ycsb_c,ycsb_d,ycsb_e,ycsb_f";
   const std::map<std::string, const char*> kinds = {{"braided_skiplist", "braided skiplist, index"},
                                                     {"nv_tree", "NV-Tree, leaves of 4096 bytes: "},
-                                                    {"sorted_runs", "sorted runs: "}};
+                                                    {"sorted_runs", "sorted runs: "},
+                                                    {"hybrid", "hybrid, hash index of "}};
   for (const auto& [l1, described] : kinds) {
     const Result result = Bench("--threads=2 --regions=2 --l1=" + l1 + " --benchmarks=" + all);
     ASSERT_EQ(result.exit_code, 0) << result.output;

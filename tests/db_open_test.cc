@@ -265,9 +265,10 @@ TEST_F(DbOpenTest, TheLastLevelIsFixedAtCreation) {
     L1Kind other;
     const char* name;
   };
-  for (const auto& [kind, another, name] : {Case{L1Kind::kBraidedSkipList, L1Kind::kNvTree, "kBraidedSkipList"},
-                                            Case{L1Kind::kNvTree, L1Kind::kSortedRuns, "kNvTree"},
-                                            Case{L1Kind::kSortedRuns, L1Kind::kBraidedSkipList, "kSortedRuns"}}) {
+  for (const auto& [kind, another, name] :
+       {Case{L1Kind::kBraidedSkipList, L1Kind::kNvTree, "kBraidedSkipList"},
+        Case{L1Kind::kNvTree, L1Kind::kSortedRuns, "kNvTree"}, Case{L1Kind::kSortedRuns, L1Kind::kHybrid, "kSortedRuns"},
+        Case{L1Kind::kHybrid, L1Kind::kBraidedSkipList, "kHybrid"}}) {
     Options options = TinyOptions();
     options.l1 = kind;
     Fill(options, 300);

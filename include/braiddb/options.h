@@ -36,10 +36,13 @@ class Snapshot;
 //                      more flushed cache lines per merged entry
 //   kSortedRuns        copies in key order, in runs with disjoint key ranges, as in LSM trees; a merge rewrites each run that it
 //                      touches, one at a time, and needs space for that run; scans read memory sequentially
+//   kHybrid            persistent hash index for point reads, and an index in DRAM for scans (HiKV, ATC '17); gets are fast right
+//                      after an open; with l1_index_size and filter_bits_per_key 0 the first scan builds the index for scans
 enum class L1Kind : uint8_t {
   kBraidedSkipList = 0,
   kNvTree = 1,
   kSortedRuns = 2,
+  kHybrid = 3,
 };
 
 // A kind of last level, and its name in options files, environment variables and programs, for example "nv_tree".
@@ -196,7 +199,7 @@ struct Options {
   // and less space for overwritten entries. Reads that miss the lookup cache are faster then while writers are busy.
   uint32_t l0_slowdown_writes_trigger = 0;
   // DRAM for the index over the nodes of a braided skiplist or of sorted runs, where searches begin; bytes for all regions
-  // together. No effect on kNvTree. The index takes no more than its nodes need, and twice that while it is replaced.
+  // together. No effect on kNvTree; kHybrid: see L1Kind. The index takes what its nodes need, twice that while it is replaced.
   // Default: 1 GiB. Range: any; 0 is no index. A braided skiplist in one region needs 17 MiB per million entries to index every
   // node, so the default is enough for 63 million entries. Keys whose first eight bytes are alike need 2 to 5 MiB more; without
   // them, searches among such keys read more entries. Larger, up to that need: a lookup compares two nodes, and iterators

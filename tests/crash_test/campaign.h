@@ -17,7 +17,7 @@
 namespace braiddb::test {
 
 // By L1Kind.
-inline constexpr const char* kL1Names[] = {"braided_skiplist", "nv_tree", "sorted_runs"};
+inline constexpr const char* kL1Names[] = {"braided_skiplist", "nv_tree", "sorted_runs", "hybrid"};
 
 struct CampaignOptions {
   uint64_t seed = 1;

@@ -61,6 +61,15 @@ constexpr Mutant kMutants[] = {
     {"run-marks-not-flushed", kLeak, "levels/sorted_runs/run_merge.cc"},
     {"runs-not-fenced", kMarkFirst, "skiplist/sorted_runs.cc"},
     {"run-link-not-flushed", kNeverFlushed, "skiplist/sorted_runs.cc"},
+    {"hash-slot-not-flushed", kNeverFlushed, "hash_index/hash_index.cc"},
+    {"hash-new-slot-not-flushed", kNeverFlushed, "hash_index/hash_index.cc"},
+    {"hash-page-not-flushed", kMarkFirst, "hash_index/hash_index.cc"},
+    {"hash-page-not-fenced", kMarkFirst, "hash_index/hash_index.cc"},
+    {"hash-state-not-flushed", kNeverFlushed, "hash_index/hash_index.cc"},
+    {"hash-old-state-not-persisted", kUnpersisted, "hash_index/hash_index.cc"},
+    {"hash-overflow-not-flushed", kMarkFirst, "hash_index/hash_index.cc"},
+    {"hash-overflow-link-not-persisted", kUnpersisted, "hash_index/hash_index.cc"},
+    {"hash-changes-not-fenced", kNeverFlushed, "levels/hybrid/hybrid_merge.cc"},
     {"filter-drops-above-older", kHalfDone, "compaction/entry_filter.h"},
     {"filter-write-unchecked", kUnpersisted, "db/background_write.cc"},
     {"leaf-not-flushed", kMarkFirst, "nvtree/leaf.cc"},
@@ -128,6 +137,7 @@ constexpr Mutant kMutants[] = {
     {"found-leaf-space-not-flushed", kFound, "index/leaf_space.cc"},
     {"found-leaves-not-flushed", kFound, "nvtree/rebuild.cc"},
     {"found-runs-not-flushed", kFound, "skiplist/sorted_runs.cc"},
+    {"found-slots-not-flushed", kFound, "hash_index/hash_index.cc"},
 };
 
 }  // namespace

@@ -401,12 +401,15 @@ std::vector<Growth> Growths() {
 class DbGrowthTest : public testing::TestWithParam<std::tuple<Growth, L1Kind>> {};
 
 std::string NameOf(L1Kind kind) {
-  return kind == L1Kind::kNvTree ? "NvTree" : kind == L1Kind::kSortedRuns ? "SortedRuns" : "BraidedSkipList";
+  return kind == L1Kind::kNvTree       ? "NvTree"
+         : kind == L1Kind::kSortedRuns ? "SortedRuns"
+         : kind == L1Kind::kHybrid     ? "Hybrid"
+                                       : "BraidedSkipList";
 }
 
 INSTANTIATE_TEST_SUITE_P(Operations, DbGrowthTest,
-                         testing::Combine(testing::ValuesIn(Growths()),
-                                          testing::Values(L1Kind::kBraidedSkipList, L1Kind::kNvTree, L1Kind::kSortedRuns)),
+                         testing::Combine(testing::ValuesIn(Growths()), testing::Values(L1Kind::kBraidedSkipList, L1Kind::kNvTree,
+                                                                                        L1Kind::kSortedRuns, L1Kind::kHybrid)),
                          [](const auto& test) {
                            return std::get<0>(test.param).name + std::string("_") + NameOf(std::get<1>(test.param));
                          });

@@ -209,6 +209,7 @@ class MutationDatabase {
       case L1Kind::kBraidedSkipList:
         return is_merging ? "MergeJournal::Apply:Recorded" : "MergeJournal::Apply:Done";
       case L1Kind::kNvTree:
+      case L1Kind::kHybrid:
         return is_merging ? "LevelMerge:Marked" : "LevelMerge:Applied";
       case L1Kind::kSortedRuns:
         return is_merging ? "SortedRuns::Commit:Written" : "SortedRuns::Commit:Linked";

@@ -27,14 +27,15 @@ class LastLevelTest : public testing::TestWithParam<LevelShape> {
 
 // The built-in kinds, and one that only the tests have.
 inline auto AllLastLevels() {
-  return testing::Values(LevelShape{L1Kind::kBraidedSkipList, 1}, LevelShape{L1Kind::kBraidedSkipList, 2},
-                         LevelShape{L1Kind::kBraidedSkipList, 4}, LevelShape{L1Kind::kNvTree, 1}, LevelShape{L1Kind::kNvTree, 2},
-                         LevelShape{L1Kind::kNvTree, 4}, LevelShape{L1Kind::kBraidedSkipList, 2, ListKind::kOblivious},
-                         LevelShape{L1Kind::kBraidedSkipList, 4, ListKind::kOblivious},
-                         LevelShape{L1Kind::kNvTree, 2, ListKind::kOblivious}, LevelShape{L1Kind::kSortedRuns, 1},
-                         LevelShape{L1Kind::kSortedRuns, 2}, LevelShape{L1Kind::kSortedRuns, 4},
-                         LevelShape{L1Kind::kSortedRuns, 2, ListKind::kOblivious}, LevelShape{RegisterMapLevel(), 1},
-                         LevelShape{RegisterMapLevel(), 2}, LevelShape{RegisterMapLevel(), 4});
+  return testing::Values(
+      LevelShape{L1Kind::kBraidedSkipList, 1}, LevelShape{L1Kind::kBraidedSkipList, 2}, LevelShape{L1Kind::kBraidedSkipList, 4},
+      LevelShape{L1Kind::kNvTree, 1}, LevelShape{L1Kind::kNvTree, 2}, LevelShape{L1Kind::kNvTree, 4},
+      LevelShape{L1Kind::kBraidedSkipList, 2, ListKind::kOblivious},
+      LevelShape{L1Kind::kBraidedSkipList, 4, ListKind::kOblivious}, LevelShape{L1Kind::kNvTree, 2, ListKind::kOblivious},
+      LevelShape{L1Kind::kSortedRuns, 1}, LevelShape{L1Kind::kSortedRuns, 2}, LevelShape{L1Kind::kSortedRuns, 4},
+      LevelShape{L1Kind::kSortedRuns, 2, ListKind::kOblivious}, LevelShape{L1Kind::kHybrid, 1}, LevelShape{L1Kind::kHybrid, 2},
+      LevelShape{L1Kind::kHybrid, 4}, LevelShape{L1Kind::kHybrid, 2, ListKind::kOblivious}, LevelShape{RegisterMapLevel(), 1},
+      LevelShape{RegisterMapLevel(), 2}, LevelShape{RegisterMapLevel(), 4});
 }
 
 }  // namespace braiddb::test
