@@ -24,6 +24,8 @@ constexpr uint32_t kMostToJoin = HashPage::kSlots * 2 / 5;
 // then lead to overflow pages instead of a huge directory.
 constexpr uint64_t kCellsPerPage = 16;
 constexpr uint64_t kPagesAtFirst = 16;
+// Additions to overflow pages between two looks at whether their first page is to be split.
+constexpr uint32_t kUnsplitAdditions = 64;
 // Distance of prefetches in Apply, in changes.
 constexpr size_t kAhead = 8;
 
@@ -75,6 +77,7 @@ Status HashIndex::ApplyOne(const HashChange& change) {
   uint64_t* const slot =
       found.page == nullptr ? nullptr : FindSlot(PartitionOf(change.signature), found, change.signature, change.from);
   if (slot == nullptr) return Damaged();
+  PartitionOf(change.signature)->removals.fetch_add(1, std::memory_order_release);
   StoreRelease(slot, change.to.is_null() ? 0 : change.to.raw() | HashPage::TagOf(found.base(), change.signature));
   if (change.to.is_null()) PartitionOf(change.signature)->has_holes = true;
   if (!BRAIDDB_MUTANT("hash-slot-not-flushed")) FlushLine(slot);
@@ -89,7 +92,7 @@ Status HashIndex::Add(uint64_t signature, PmPtr entry) {
       status = AddFirstPage(signature);
     } else {
       uint64_t* slot = FreeInBuckets(found, signature);
-      const bool splits = slot == nullptr && MaySplit(*PartitionOf(signature), found);
+      const bool splits = slot == nullptr && IsToSplit(PartitionOf(signature), found);
       if (slot == nullptr && !splits) slot = FreeInOverflow(PartitionOf(signature), found);
       if (slot != nullptr) {
         StoreRelease(slot, entry.raw() | HashPage::TagOf(found.base(), signature));
@@ -168,6 +171,17 @@ bool HashIndex::MaySplit(const Partition& partition, const Found& found) const {
   if (depth >= HashPage::kMaxDepth || Count(*found.page) < kLeastToSplit) return false;
   const uint64_t cells = uint64_t{1} << (depth + 1 - kPartitionBits);
   return depth < partition.directories.back()->depth || cells <= kCellsPerPage * (partition.pages + kPagesAtFirst);
+}
+
+bool HashIndex::IsToSplit(Partition* partition, const Found& found) const {
+  if (partition->unsplit_cell == found.cell && partition->unsplit_additions > 0) {
+    --partition->unsplit_additions;
+    return false;
+  }
+  const bool splits = MaySplit(*partition, found);
+  partition->unsplit_cell = splits ? 0 : found.cell;
+  partition->unsplit_additions = kUnsplitAdditions;
+  return splits;
 }
 
 uint32_t HashIndex::Count(const HashPage& page) const {
@@ -392,6 +406,33 @@ Status HashIndex::AddOverflow(const Found& found) {
   return Status::OK();
 }
 
+// ORDER: the link around the page is durable before its block is reused. [CC-74]
+// CRASH  Before the link an empty page is in the chain. After it the page's block is free.
+Status HashIndex::UnlinkEmpty(Partition* partition, const Found& found) {
+  const HashPage::Range range = found.page->range();
+  PmPtr before = found.place();
+  for (PmPtr place = NextOf(before, *At(before)); !place.is_null();) {
+    const HashPage& page = *At(place);
+    const PmPtr next = NextOf(place, page);
+    uint32_t free = 0;
+    for (const HashPage::Bucket& bucket : page.buckets) (void)FreeInBucket(bucket, range, &free);
+    if (free < HashPage::kSlots) {
+      before = place;
+    } else {
+      StoreRelease(&At(before)->next, MakeLink(LinkOwner(before), next));
+      if (!BRAIDDB_MUTANT("hash-unlink-not-persisted") && !persistence()->Persist(&At(before)->next, sizeof(uint64_t)))
+        return persistence()->error();
+      partition->hint_page = PmPtr();
+      overflow_pages_.fetch_sub(1, std::memory_order_relaxed);
+      RetireBlock(place);
+      retired_.store(true, std::memory_order_relaxed);
+    }
+    place = next;
+  }
+  Publish(partition, found.place(), range, !NextOf(found.place(), *found.page).is_null());
+  return Status::OK();
+}
+
 // For each pair of neighbors that came from one page. A joined page may be joined again with the next one, so the pass over a
 // partition repeats until nothing changes.
 Status HashIndex::Shrink() try {
@@ -401,8 +442,12 @@ Status HashIndex::Shrink() try {
       has_joined = false;
       const Directory& directory = *partition.directories.back();
       for (uint64_t i = 0; i < directory.size();) {
-        const Found left = FoundAt(directory.cells[i].load(std::memory_order_relaxed));
+        Found left = FoundAt(directory.cells[i].load(std::memory_order_relaxed));
         if (left.page == nullptr) break;
+        if (left.has_overflow()) {
+          if (Status status = UnlinkEmpty(&partition, left); !status.ok()) return status;
+          left = FoundAt(directory.cells[i].load(std::memory_order_relaxed));
+        }
         const uint32_t depth = left.page->range().depth;
         const uint64_t cells = uint64_t{1} << (directory.depth - depth);
         const bool is_lower = depth > kPartitionBits && (i & cells) == 0;
@@ -469,17 +514,21 @@ void HashIndex::Publish(Partition* partition, PmPtr place, const HashPage::Range
   for (uint64_t i = 0; i < uint64_t{1} << (directory.depth - range.depth); ++i) first[i].store(cell, std::memory_order_release);
 }
 
-// If there is no memory, the blocks stay unused until the next open.
+// If there is no memory, the block stays unused until the next open.
+void HashIndex::RetireBlock(PmPtr place) noexcept {
+  pages_.fetch_sub(1, std::memory_order_relaxed);
+  try {
+    parts_.epochs->Retire([space = space_, place] { space->Free(place); });
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 void HashIndex::Retire(const Found& found) noexcept {
   PartitionOf(LoadRelaxed(&found.page->prefix))->hint_page = PmPtr();
   for (PmPtr place = found.place(); !place.is_null();) {
     const PmPtr next = NextOf(place, *At(place));
     if (!(place == found.place())) overflow_pages_.fetch_sub(1, std::memory_order_relaxed);
-    pages_.fetch_sub(1, std::memory_order_relaxed);
-    try {
-      parts_.epochs->Retire([space = space_, place] { space->Free(place); });
-    } catch (const std::bad_alloc&) {
-    }
+    RetireBlock(place);
     place = next;
   }
   retired_.store(true, std::memory_order_relaxed);

@@ -144,9 +144,11 @@ class HashIndex {
     braiddb::Prefetch(page->buckets[HashPage::SecondBucket(signature)]);
   }
   // Calls `visit(PmPtr)` for each entry with this signature, and for some others, in any order. If the page changes meanwhile,
-  // entries may be visited again. REQUIRES: an epoch guard. Entries may have been removed since.
+  // entries may be visited again. Visits each entry that is there from the beginning to the end. Returns true if no entry of the
+  // partition was removed or replaced meanwhile: then all that were visited last were there at one moment. REQUIRES: an epoch
+  // guard. Entries may have been removed since.
   template <class Visit>
-  void VisitEntries(uint64_t signature, const Visit& visit) const;
+  bool VisitEntries(uint64_t signature, const Visit& visit) const;
   // Calls `visit(PmPtr, bits, count)` for each entry of a partition, in any order, while no writer changes the partition. The
   // first `count` bits of the entry's signature are those of `bits`.
   template <class Visit>
@@ -186,6 +188,7 @@ class HashIndex {
   };
   struct alignas(kCacheLine) Partition {
     std::atomic<Directory*> directory{nullptr};
+    std::atomic<uint64_t> removals{0};  // incremented before an entry is removed or replaced
     mutable std::mutex mutex;
     std::vector<std::unique_ptr<Directory>> directories;  // the last one is current
     uint64_t pages = 0;                                   // without overflow pages
@@ -194,6 +197,9 @@ class HashIndex {
     PmPtr hint_page;
     uint32_t hint_slot = 0;
     bool has_holes = true;  // overflow slots before the hint may be free
+    // A page that was not worth a split, and the number of additions to it without another look.
+    uint64_t unsplit_cell = 0;
+    uint32_t unsplit_additions = 0;
   };
   struct Found {
     uint64_t cell = 0;
@@ -255,6 +261,8 @@ class HashIndex {
   // Stores the entry into a free slot; if there is none, first splits the page or adds an overflow page.
   Status Add(uint64_t signature, PmPtr entry);
   bool MaySplit(const Partition& partition, const Found& found) const;
+  // The same, answered without a look for the next additions if the answer is no.
+  bool IsToSplit(Partition* partition, const Found& found) const;
   Status AddFirstPage(uint64_t signature);
   Status SplitInPlace(const Found& found);
   Status SplitByCopying(const Found& found);
@@ -279,8 +287,11 @@ class HashIndex {
   static void Publish(Partition* partition, const Chain& chain) noexcept {
     Publish(partition, chain.places[0], {chain.depth, chain.depth, chain.prefix}, chain.pages.size() > 1);
   }
-  // Frees the blocks of a page and of its overflow pages when no reader is inside any more.
+  // Takes empty overflow pages out of the page's chain, durably.
+  Status UnlinkEmpty(Partition* partition, const Found& found);
+  // Frees the blocks of a page and of its overflow pages, or of one page, when no reader is inside any more.
   void Retire(const Found& found) noexcept;
+  void RetireBlock(PmPtr place) noexcept;
   // REQUIRES: no partition's mutex is held.
   void Reclaim();
   Partition* PartitionOf(uint64_t signature) { return &partitions_[signature >> (64 - kPartitionBits)]; }
@@ -305,7 +316,11 @@ class HashIndex {
 };
 
 template <class Visit>
-void HashIndex::VisitEntries(uint64_t signature, const Visit& visit) const {
+bool HashIndex::VisitEntries(uint64_t signature, const Visit& visit) const {
+  // acquire: entries that were added before the last removal that is counted are visible. A slot's acquire load that sees a
+  // removal makes its count visible to the load at the end.
+  const std::atomic<uint64_t>& removals = partitions_[signature >> (64 - kPartitionBits)].removals;
+  const uint64_t removed = removals.load(std::memory_order_acquire);
   for (Found found = Find(signature); found.page != nullptr;) {
     const HashPage& page = *found.page;
     const uint64_t tag = HashPage::TagOf(found.base(), signature);
@@ -325,9 +340,10 @@ void HashIndex::VisitEntries(uint64_t signature, const Visit& visit) const {
       more = NextOf(more, overflow);
     }
     const Found now = Find(signature);
-    if (now.cell == found.cell) return;
+    if (now.cell == found.cell) break;
     found = now;  // the page was split or joined
   }
+  return removals.load(std::memory_order_relaxed) == removed;
 }
 
 template <class Visit>

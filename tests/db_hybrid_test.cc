@@ -83,8 +83,8 @@ TEST_P(DbHybridTest, GetsNeedNoIndexInDram) {
   EXPECT_GT(DramOfLevel(), kKeys * 16);
 }
 
-// Later indexes are made of the one before and of the changes of a merge or a sweep. Only a merge that was stopped and resumed has
-// an index built anew.
+// Later indexes are made of the one before and of the changes of a merge or a sweep. Only a merge that was stopped and resumed
+// has an index built anew.
 TEST_P(DbHybridTest, MergesChangeTheOrderedIndex) {
   Content content;
   Write(0, 3000, "a", &content);

@@ -81,5 +81,43 @@ TEST(HashIndexConcurrentTest, ReadersSeeWhatWasAcknowledged) {
   EXPECT_EQ(store.All(), expected);
 }
 
+// A key always has an entry: each is removed after the next one was added, perhaps to the other bucket. A reader that has passed
+// the slot of the new one and finds the slot of the old one empty learns of the removal.
+TEST(HashIndexConcurrentTest, AReaderThatFindsNothingLearnsOfARemoval) {
+  constexpr uint64_t kKeys = 64, kRounds = 200000 / kSlowdown;
+  HashStore store(1);
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> reads{0};
+  for (uint64_t key = 0; key < kKeys; ++key) ASSERT_OK(store.Apply(store.Change(key, PmPtr(), NumberedEntries::Entry(key, 0))));
+  std::vector<std::thread> readers;
+  for (uint64_t reader = 0; reader < 2; ++reader) {
+    readers.emplace_back([&, reader] {
+      Random random(reader);
+      while (!stop && !testing::Test::HasFailure()) {
+        const uint64_t key = random.Uniform(kKeys);
+        const EpochManager::Guard guard = store.epochs()->Enter();
+        bool found = false;
+        const bool is_stable = store.index()->VisitEntries(store.keys.signature_of(key), [&](PmPtr entry) {
+          found |= (entry.raw() / 8 - 1) / NumberedEntries::kVersions == key;
+        });
+        ASSERT_TRUE(found || !is_stable) << "key " << key;
+        ++reads;
+      }
+    });
+  }
+  Random random(7);
+  std::vector<uint64_t> versions(kKeys, 0);
+  for (uint64_t round = 0; round < kRounds || reads < 1000; ++round) {
+    const uint64_t key = random.Uniform(kKeys);
+    const uint64_t next = (versions[key] + 1) % NumberedEntries::kVersions;
+    const HashChange changes[] = {store.Change(key, PmPtr(), NumberedEntries::Entry(key, next)),
+                                  store.Change(key, NumberedEntries::Entry(key, versions[key]), PmPtr())};
+    ASSERT_OK(store.index()->Apply(changes));
+    versions[key] = next;
+  }
+  stop = true;
+  for (std::thread& reader : readers) reader.join();
+}
+
 }  // namespace
 }  // namespace braiddb::test

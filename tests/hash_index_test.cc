@@ -115,8 +115,14 @@ TEST_P(HashIndexTest, ManyEntriesOfOneSignatureLieInOverflowPages) {
     model_.erase(version);
   }
   EXPECT_EQ(store_.All(), model_);
+  // The empty overflow pages are freed.
+  EXPECT_GT(store_.index()->GetStats().overflow_pages, 0u);
+  ASSERT_OK(store_.index()->Shrink());
+  EXPECT_EQ(store_.index()->GetStats().overflow_pages, 0u);
+  EXPECT_EQ(store_.All(), model_);
   store_.Reopen();
   EXPECT_EQ(store_.All(), model_);
+  EXPECT_EQ(store_.index()->GetStats().overflow_pages, 0u);
 }
 
 // Signatures that begin alike would make a directory with a cell for each of their bits.

@@ -118,8 +118,8 @@ class HybridMerger {
     if (!view_.is_hashed()) {
       for (Key& key : batch_) {
         const ChunkItem& item = items[key.begin];
-        view_.VisitVersions(index_.get(), SearchKey(item.prefix, item.entry->key(), kMaxSequence), 0,
-                            [&](LogEntry* entry, PmPtr place) { found_.emplace_back(entry, place); });
+        (void)view_.VisitVersions(index_.get(), SearchKey(item.prefix, item.entry->key(), kMaxSequence), 0,
+                                  [&](LogEntry* entry, PmPtr place) { found_.emplace_back(entry, place); });
         key.versions_end = found_.size();
       }
       return;
@@ -129,7 +129,7 @@ class HybridMerger {
     for (size_t i = 0; i < batch_.size(); ++i) {
       if (i + kAhead < batch_.size()) hash.Prefetch(batch_[i + kAhead].signature);
       const size_t first = found_.size();
-      hash.VisitEntries(batch_[i].signature, [&](PmPtr place) {
+      (void)hash.VisitEntries(batch_[i].signature, [&](PmPtr place) {
         LogEntry* const entry = view_.EntryAt(place);
         if (entry == nullptr) return;
         FetchEntry(entry);
@@ -145,8 +145,8 @@ class HybridMerger {
     }
   }
 
-  // Step M1 for one key. Collects the changes for M3: removed and added versions are paired to replacements. `signature`: 0 if it
-  // is not known.
+  // Step M1 for one key. Collects the changes for M3: removed and added versions are paired to replacements. A relocated copy
+  // takes the slot of its original, since readers may have no other copy in their view. `signature`: 0 if it is not known.
   void DecideKey(uint64_t signature) {
     const std::vector<KeyMerger::Version>& versions = merger_.Decide();
     const bool changes = std::ranges::any_of(versions, [](const auto& version) { return version.keep != version.in_level; });
@@ -156,18 +156,24 @@ class HybridMerger {
     };
     is_paired_.assign(versions.size(), false);
     size_t removed = 0;
-    for (const KeyMerger::Version& version : versions) {
+    for (size_t i = 0; i < versions.size(); ++i) {
+      const KeyMerger::Version& version = versions[i];
       if (version.keep == version.in_level) continue;
       index_changes_.push_back({version.prefix, version.pointer, version.keep});
       if (!version.keep) continue;
       const uint64_t added = signature_of(version);
-      const auto can_replace = [&](const KeyMerger::Version& other) {
-        return other.in_level && !other.keep && (view_.is_hashed() || signature_of(other) == added);
+      const auto can_replace = [&](size_t other) {
+        return versions[other].in_level && !versions[other].keep && !is_paired_[other] &&
+               (view_.is_hashed() || signature_of(versions[other]) == added);
       };
-      while (removed < versions.size() && !can_replace(versions[removed])) ++removed;
-      const bool replaces = removed < versions.size();
-      changes_.push_back({added, replaces ? versions[removed].pointer : PmPtr(), version.pointer});
-      if (replaces) is_paired_[removed++] = true;
+      size_t replaced = i + 1;  // the original of a copy
+      if (replaced == versions.size() || !versions[replaced].moved || !can_replace(replaced)) {
+        while (removed < versions.size() && (versions[removed].moved || !can_replace(removed))) ++removed;
+        replaced = removed;
+      }
+      const bool replaces = replaced < versions.size();
+      changes_.push_back({added, replaces ? versions[replaced].pointer : PmPtr(), version.pointer});
+      if (replaces) is_paired_[replaced] = true;
     }
     for (size_t i = 0; i < versions.size(); ++i) {
       if (versions[i].in_level && !versions[i].keep && !is_paired_[i])

@@ -10,9 +10,11 @@
 
 namespace braiddb {
 
-// CONCURRENCY  The hash index changes while readers use it. A version that a merge removes is hidden by a newer one, which the
-//              reader finds in the tables of its read view, or before the removed one in the hash index. So no order among the
-//              changes of one key is needed. [CC-4]
+// CONCURRENCY  The hash index changes while readers use it. A version that a registered snapshot sees keeps its slot; a copy that
+//              replaces it by relocation takes the slot over. So a read as of such a snapshot finds the version. A read of the
+//              newest state may pass the slot of a newer version before that is added, and the slot of the older one after its
+//              removal. Then HashIndex::VisitEntries reports a removal. Find treats that as a met mark, so the database repeats
+//              the read as of a registered snapshot (DBImpl::ReadKeyAs). [CC-4]
 // WHY A STALE ORDERED INDEX IS SAFE  As for the index of a braided skiplist (skiplist/indexed_cursor.h): it has every entry that
 //              the level had when the view was installed. Entries that were added later are in tables of the view, or are newer
 //              than the view. The memory of removed entries is not reused while a reader of the view lives. An index that is
@@ -46,9 +48,10 @@ class HybridView final : public OrderedLevel {
   bool BuildIndex(const std::atomic<bool>* stop) const;
 
   // Calls `visit(LogEntry*, PmPtr)` for each version of the key that the level has, in any order; a version may be visited twice.
-  // REQUIRES: an epoch guard if the keys are hashed. `built`: the ordered index; null if the keys are hashed.
+  // REQUIRES: an epoch guard if the keys are hashed. `built`: the ordered index; null if the keys are hashed. Returns false if
+  // entries were removed meanwhile.
   template <class Visit>
-  void VisitVersions(const OrderedIndex* built, const SearchKey& newest, uint64_t signature, const Visit& visit) const;
+  bool VisitVersions(const OrderedIndex* built, const SearchKey& newest, uint64_t signature, const Visit& visit) const;
   // The entry of an address of the level. Null if it is outside of the regions; RegionSet::damage_seen then returns true.
   LogEntry* EntryAt(PmPtr place) const {
     if (__builtin_expect(parts_.regions->Holds(place), 1)) return parts_.regions->Resolve<LogEntry>(place);
@@ -66,7 +69,7 @@ class HybridView final : public OrderedLevel {
 };
 
 template <class Visit>
-void HybridView::VisitVersions(const OrderedIndex* built, const SearchKey& newest, uint64_t signature, const Visit& visit) const {
+bool HybridView::VisitVersions(const OrderedIndex* built, const SearchKey& newest, uint64_t signature, const Visit& visit) const {
   if (is_hashed()) {
     return parts_.hash->VisitEntries(signature, [&](PmPtr place) {
       LogEntry* const entry = EntryAt(place);
@@ -78,9 +81,10 @@ void HybridView::VisitVersions(const OrderedIndex* built, const SearchKey& newes
   for (; at < nodes.End() && nodes.PrefixAt(at) == newest.prefix; at = nodes.Next(at)) {
     const PmPtr place = IndexNode::EntryOf(nodes.WordAt(at));
     LogEntry* const entry = EntryAt(place);
-    if (entry == nullptr || !parts_.order->Same(entry->key(), newest.key)) return;
+    if (entry == nullptr || !parts_.order->Same(entry->key(), newest.key)) break;
     visit(entry, place);
   }
+  return true;
 }
 
 }  // namespace braiddb
