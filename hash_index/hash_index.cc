@@ -3,8 +3,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <new>
 
 #include "index/atomic_words.h"
@@ -26,6 +24,8 @@ constexpr uint64_t kCellsPerPage = 16;
 constexpr uint64_t kPagesAtFirst = 16;
 // Additions to overflow pages between two looks at whether their first page is to be split.
 constexpr uint32_t kUnsplitAdditions = 64;
+// A mark covers a multiple of so many blocks.
+constexpr uint64_t kMarkedBlocks = kCrashTest ? 4 : 32;
 // Distance of prefetches in Apply, in changes.
 constexpr size_t kAhead = 8;
 
@@ -237,7 +237,9 @@ Status HashIndex::Allocate(std::span<Chain> chains) {
     while (status.ok() && chain.places.size() < chain.pages.size()) {
       PmPtr place;
       status = space_->Allocate(&place);
-      if (status.ok()) chain.places.push_back(place);
+      if (!status.ok()) break;
+      chain.places.push_back(place);
+      status = Mark(place);
     }
   }
   if (status.ok()) return status;
@@ -245,6 +247,22 @@ Status HashIndex::Allocate(std::span<Chain> chains) {
     for (const PmPtr place : chain.places) space_->Free(place);
   }
   return status;
+}
+
+// ORDER: the mark before the block's contents. [CC-74]
+Status HashIndex::Mark(PmPtr block) {
+  Segment* const segment = parts_.segments->Find(block);
+  const std::lock_guard lock(used_mutex_);
+  uint64_t& marked = marks_[segment];
+  const uint64_t number = segment->OffsetOf(block) / HashPage::kBytes;  // the first block has number 1
+  if (number <= marked) return Status::OK();
+  const uint64_t blocks =
+      std::min(segment->capacity() / HashPage::kBytes - 1, (number + kMarkedBlocks - 1) / kMarkedBlocks * kMarkedBlocks);
+  auto* const mark = reinterpret_cast<uint64_t*>(segment->data() + HashMark::kOffset);
+  StoreRelease(mark, HashMark::Make(root_->tree_id, segment->generation(), blocks));
+  if (!BRAIDDB_MUTANT("hash-mark-not-persisted") && !persistence()->Persist(mark, sizeof(*mark))) return persistence()->error();
+  marked = blocks;
+  return Status::OK();
 }
 
 // P1 the contents; a fence. P2 the states; a fence.

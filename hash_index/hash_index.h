@@ -36,6 +36,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "braiddb/slice.h"
@@ -61,6 +62,25 @@ struct HashRoot {
 };
 static_assert(sizeof(HashRoot) == 72 && offsetof(HashRoot, used) == kCacheLine);
 static_assert(sizeof(HashRoot) <= LevelPlace::kBytes);
+
+// How far pages may lie in a segment of an index: in the second line of the segment's first block. So an open reads no blocks
+// that were never used, which on tmpfs and in sparse files would allocate them.
+// COMMIT POINT   The mark, which is durable before a block behind the last mark is written. [CC-74]
+// RECOVERY       A mark without the right hash counts as all blocks: the segment is new, or the mark is damaged.
+struct HashMark {
+  uint64_t word;  // bits 0–31 number of blocks; bits 32–63 a hash of this number, the tree and the segment's generation
+
+  static constexpr uint64_t kOffset = kCacheLine;
+  static uint64_t Make(uint64_t tree_id, uint64_t generation, uint64_t blocks) {
+    return Mix64(Mix64(tree_id ^ generation) ^ blocks) >> 32 << 32 | blocks;
+  }
+  // The number of blocks to read, of `blocks` that the segment has. `segment`: its first byte.
+  static uint64_t Blocks(const uint8_t* segment, uint64_t tree_id, uint64_t generation, uint64_t blocks) {
+    const uint64_t word = LoadRelaxed(reinterpret_cast<const uint64_t*>(segment + kOffset));
+    const uint64_t marked = word & UINT32_MAX;
+    return word == Make(tree_id, generation, marked) && marked <= blocks ? marked : blocks;
+  }
+};
 
 // Returns true if the root is undamaged and belongs to the family with this number.
 bool IsHashRoot(const HashRoot& root, uint64_t database_id, uint64_t number);
@@ -276,6 +296,8 @@ class HashIndex {
   Chain MakeChain(uint32_t depth, uint64_t prefix, const std::vector<Entry>& entries) const;
   // Allocates the blocks of chains; all or none.
   Status Allocate(std::span<Chain> chains);
+  // Makes the mark of the block's segment cover the block, durably.
+  Status Mark(PmPtr block);
   // Writes the pages of chains, durably. [CC-74]
   Status Write(std::span<Chain> chains);
   // Stores the page's state and persists it.
@@ -306,8 +328,9 @@ class HashIndex {
   HashRoot* const root_;
   std::shared_ptr<LeafSpace> space_;  // shared with the reclaimers of retired pages
   std::array<Partition, kPartitions> partitions_;
-  std::mutex used_mutex_;             // for HashRoot::used
-  std::atomic<bool> retired_{false};  // pages were retired since the last Reclaim
+  std::mutex used_mutex_;                               // for HashRoot::used and marks_
+  std::unordered_map<const Segment*, uint64_t> marks_;  // blocks by HashMark
+  std::atomic<bool> retired_{false};                    // pages were retired since the last Reclaim
   std::atomic<uint64_t> pages_{0};
   std::atomic<uint64_t> overflow_pages_{0};
   std::atomic<uint64_t> splits_{0};

@@ -85,8 +85,8 @@ Status HashIndex::Open(const HashIndexParts& parts, uint32_t threads, std::uniqu
 }
 
 // GOAL   Directories that lead to the counting pages. All other blocks are free.
-// STEPS  1. Threads read the first line of each block of the index's segments, and flush it.  2. Choose the pages that count.
-//        3. Follow their overflow pages.  4. Clear the states of other valid pages.  5. Build the directories.
+// STEPS  1. Threads read the first line of each block that the segments' marks cover, and flush it.  2. Choose the pages that
+//        count. 3. Follow their overflow pages.  4. Clear the states of other valid pages.  5. Build the directories.
 // CRASH  Step 4 clears states of pages that do not count, one at a time.
 // COST   One cache miss and one flush for each page, in parallel.
 Status HashIndex::Rebuild(uint32_t threads) {
@@ -94,11 +94,17 @@ Status HashIndex::Rebuild(uint32_t threads) {
   const std::vector<Segment*>& segments = space_->segments();
   std::vector<std::vector<CountingPages::Page>> found(threads);
   std::vector<std::vector<PmPtr>> overflow(threads);
+  std::vector<uint64_t> marked(segments.size());
   std::atomic<size_t> next_segment{0};
   std::atomic<bool> is_durable{true};
+  threads = std::clamp<uint32_t>(static_cast<uint32_t>(segments.size()), 1, threads);
   RunParallel(threads, [&](uint32_t thread) {
     for (size_t i = next_segment++; i < segments.size(); i = next_segment++) {
-      for (uint64_t block = 0, blocks = space_->Blocks(*segments[i]); block < blocks; ++block) {
+      uint8_t* const start = segments[i]->data();
+      persistence()->Flush(start + HashMark::kOffset, sizeof(HashMark));
+      const uint64_t blocks = HashMark::Blocks(start, root_->tree_id, segments[i]->generation(), space_->Blocks(*segments[i]));
+      marked[i] = blocks;
+      for (uint64_t block = 0; block < blocks; ++block) {
         const PmPtr place = space_->Block(*segments[i], block);
         const HashPage& page = *At(place);
         constexpr uint64_t kFetchAhead = 16;
@@ -116,6 +122,8 @@ Status HashIndex::Rebuild(uint32_t threads) {
   });
   persistence()->Flush(root_, sizeof(*root_));
   if (!persistence()->Drain() || !is_durable) return persistence()->error();
+
+  for (size_t i = 0; i < segments.size(); ++i) marks_[segments[i]] = marked[i];
 
   // Step 2.
   std::vector<CountingPages::Page> all;

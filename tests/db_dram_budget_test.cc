@@ -71,8 +71,7 @@ class DramBudgetTest : public DbOpenTest {
     options.dram_budget = budget;
     return options;
   }
-  // The budget does not know what such merges keep, nor what replaces an ordered index.
-  static bool MergesCopy() { return TestedL1() == L1Kind::kSortedRuns || TestedL1() == L1Kind::kHybrid; }
+  static bool MergesCopy() { return TestedL1() == L1Kind::kSortedRuns; }  // the budget does not know what they keep
   static bool UsesTree() { return TestedL1() == L1Kind::kNvTree; }
 
   // What users do, with the peak of it in MiB; -1 for an error.

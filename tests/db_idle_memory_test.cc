@@ -149,7 +149,7 @@ TEST(DbIdleFilesTest, ShortOpensTakeBoundedSpace) {
   constexpr int kOpens = 150;
   constexpr int kKeys = 100;
   constexpr uint64_t kMostKiB = 400 << 10;  // twice what docs/LIMITATIONS.md says: on a loaded machine merges come later
-  for (const L1Kind l1 : {L1Kind::kBraidedSkipList, L1Kind::kNvTree, L1Kind::kSortedRuns}) {
+  for (const L1Kind l1 : {L1Kind::kBraidedSkipList, L1Kind::kNvTree, L1Kind::kSortedRuns, L1Kind::kHybrid}) {
     SCOPED_TRACE(static_cast<int>(l1));
     TestDirectory directory;
     Options options;

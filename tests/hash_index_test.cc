@@ -212,6 +212,26 @@ TEST_P(HashIndexTest, ADamagedPageIsRefused) {
   EXPECT_EQ(store_.All(), model_);
 }
 
+// An open reads no further than the marks. A mark that is damaged counts as all blocks.
+TEST_P(HashIndexTest, ADamagedMarkHidesNoPage) {
+  AddAll(0, 4000);
+  std::vector<uint64_t*> marks;
+  store_.segments()->ForEachIndex([&](Segment* segment) {
+    marks.push_back(reinterpret_cast<uint64_t*>(segment->data() + HashMark::kOffset));
+    const uint64_t blocks = segment->capacity() / HashPage::kBytes - 1;
+    EXPECT_LE(HashMark::Blocks(segment->data(), store_.root()->tree_id, segment->generation(), blocks), blocks);
+  });
+  ASSERT_FALSE(marks.empty());
+  for (uint64_t* const mark : marks) {
+    for (int bit = 0; bit < 64; ++bit) {
+      *mark ^= uint64_t{1} << bit;
+      ASSERT_OK(store_.Rebuild()) << "bit " << bit;
+      EXPECT_EQ(store_.All(), model_);
+      *mark ^= uint64_t{1} << bit;
+    }
+  }
+}
+
 TEST_P(HashIndexTest, AMissingPartitionIsRefused) {
   AddAll(0, 50);
   HashPage* const page = Page(0);

@@ -50,20 +50,21 @@ void HybridLevel::Install(std::shared_ptr<const HybridView> view) {
 
 // If no DRAM is available, the view has no ordered index, and the first cursor tries again.
 void HybridLevel::Refresh(uint64_t /*l1_entries*/) {
-  std::shared_ptr<const HybridView> view = Current();
-  try {
-    if (!std::exchange(is_current_, true)) {
-      std::shared_ptr<const OrderedIndex> index;
+  if (!is_current_) {
+    std::shared_ptr<const OrderedIndex> index;
+    try {
       if (before_ != nullptr) index = OrderedIndex::Apply(*before_, changes_, *parts_.regions, *parts_.order);
-      view = NewView(std::move(index));
+    } catch (const std::bad_alloc&) {
     }
-    if (index_bytes_ > 0) (void)view->BuildIndex(parts_.stop);
-  } catch (const std::bad_alloc&) {
-    if (view == Current() && (before_ != nullptr || !changes_.empty())) view = NewView(nullptr);
+    before_.reset();
+    changes_ = {};
+    Install(NewView(std::move(index)));  // if this throws, the level stays as it is, and so does the database's view
+    is_current_ = true;
   }
-  before_.reset();
-  changes_ = {};
-  Install(std::move(view));
+  try {
+    if (index_bytes_ > 0) (void)Current()->BuildIndex(parts_.stop);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 // A killed process may have stored slots without their flushes. The job decides by what it finds, so that must be durable.

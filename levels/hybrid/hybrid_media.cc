@@ -43,8 +43,10 @@ class PageWalk {
       if (segment.state != SegmentState::kIndex || segment.capacity < HashPage::kBytes) continue;
       if (!IsSpaceHeader(*media_.Resolve<SpaceHeader>(segment.start()), root_.tree_id, segment.generation, HashPage::kBytes))
         continue;
-      for (uint64_t offset = HashPage::kBytes; offset + HashPage::kBytes <= segment.capacity; offset += HashPage::kBytes) {
-        const PmPtr place = segment.start() + offset;
+      const uint64_t blocks = HashMark::Blocks(media_.Resolve<uint8_t>(segment.start()), root_.tree_id, segment.generation,
+                                               segment.capacity / HashPage::kBytes - 1);
+      for (uint64_t block = 1; block <= blocks; ++block) {
+        const PmPtr place = segment.start() + block * HashPage::kBytes;
         const HashPage& page = *media_.Resolve<HashPage>(place);
         if (!page.IsValid(root_.tree_id, place)) continue;
         if (HashPage::IsOverflow(page.state)) {

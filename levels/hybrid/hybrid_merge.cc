@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
+#include <utility>
 
-#include "compaction/chunk_reader.h"
 #include "compaction/key_merger.h"
-#include "compaction/merge_plan.h"
+#include "compaction/merge_chunks.h"
 #include "log/fetch_entry.h"
 #include "util/mutant.h"
-#include "util/run_parallel.h"
 #include "util/sync_point.h"
 
 namespace braiddb {
@@ -192,67 +190,6 @@ class HybridMerger {
   std::vector<OrderedIndex::Change> index_changes_;
 };
 
-// A merge: its threads claim chunks from a shared counter. The first error stops all threads.
-class MergeRun {
- public:
-  MergeRun(const LastLevel::Parts& parts, const HybridView& view, const MergeJob& job, const MergePlan& plan, MergeStats* stats,
-           bool records)
-      : parts_(parts), view_(view), job_(job), plan_(plan), stats_(stats), changes_(records ? plan.chunks() : 0) {}
-
-  Status Run(std::vector<OrderedIndex::Change>* changes) {
-    const auto threads = std::min<size_t>(std::max(1u, job_.threads), std::max<size_t>(1, plan_.chunks() / 4));
-    RunParallel(static_cast<uint32_t>(threads), [this](uint32_t) { Work(); });
-    if (changes == nullptr) return status_;
-    for (const auto& chunk : changes_) changes->insert(changes->end(), chunk.begin(), chunk.end());
-    return status_;
-  }
-
- private:
-  // The work of one thread. Counts separately and adds its counts at the end, so threads share no counters while they merge.
-  // Keeps the first error of all threads.
-  void Work() {
-    MergeStats stats;
-    Status status;
-    {
-      HybridMerger merger(parts_, view_, job_, &stats);
-      status = MergeChunks(&merger);
-      if (status.ok()) status = merger.Finish();
-    }
-    const std::lock_guard lock(mutex_);
-    stats_->Add(stats);
-    if (!status_.ok() || status.ok()) return;
-    status_ = status;
-    failed_.store(true, std::memory_order_relaxed);
-  }
-
-  Status MergeChunks(HybridMerger* merger) {
-    ChunkReader reader(parts_.regions, parts_.order);
-    std::vector<ChunkItem> items;
-    for (size_t chunk = next_++; chunk < plan_.chunks(); chunk = next_++) {
-      if (failed_.load(std::memory_order_relaxed)) return Status::OK();
-      if (job_.stop != nullptr && job_.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
-      if (!reader.Read(plan_.pieces(chunk), &items)) return RegionSet::DamagedList();
-      Status status = merger->MergeItems(items);
-      if (!status.ok()) return status;
-      if (chunk < changes_.size()) changes_[chunk] = merger->TakeChanges();
-      (void)merger->TakeChanges();
-      if (job_.settled != nullptr) job_.settled->fetch_add(items.size(), std::memory_order_relaxed);
-    }
-    return Status::OK();
-  }
-
-  const LastLevel::Parts& parts_;
-  const HybridView& view_;
-  const MergeJob& job_;
-  const MergePlan& plan_;
-  std::atomic<size_t> next_{0};
-  std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  MergeStats* const stats_;
-  std::vector<std::vector<OrderedIndex::Change>> changes_;  // by chunk
-  Status status_;
-};
-
 }  // namespace
 
 Status RunHybridMerge(const LastLevel::Parts& parts, const HybridView& view, const MergeJob& job,
@@ -262,7 +199,17 @@ Status RunHybridMerge(const LastLevel::Parts& parts, const HybridView& view, con
   const MergePlan plan(tables, parts.regions, parts.order, PmPtr());
   if (parts.regions->damage_seen()) return RegionSet::DamagedList();
   const uint64_t lines = view.parts().hash->flushed_lines();
-  Status status = MergeRun(parts, view, job, plan, stats, changes != nullptr).Run(changes);
+  std::vector<std::vector<OrderedIndex::Change>> by_chunk(changes == nullptr ? 0 : plan.chunks());
+  Status status = MergeChunks(
+      parts, job, plan, stats, [&](MergeStats* own) { return HybridMerger(parts, view, job, own); },
+      [&](size_t chunk, HybridMerger* merger) {
+        std::vector<OrderedIndex::Change> taken = merger->TakeChanges();
+        if (changes != nullptr) by_chunk[chunk] = std::move(taken);
+      });
+  for (auto& chunk : by_chunk) {
+    changes->insert(changes->end(), chunk.begin(), chunk.end());
+    chunk = {};
+  }
   stats->flushed_lines += view.parts().hash->flushed_lines() - lines;
   return status;
 }

@@ -12,6 +12,8 @@ namespace {
 
 // Distance of prefetches of entries while the index is built.
 constexpr size_t kFetchAhead = 16;
+// Pages of the hash index for each thread that builds an index, so that small ones start no threads.
+constexpr uint64_t kPagesOfThread = 256;
 // An index without alike nodes is searched for alike nodes again after one in so many nodes has changed.
 constexpr uint64_t kChangesPerSearch = 64;
 
@@ -37,59 +39,71 @@ class NodeLess {
   const KeyOrder& order_;
 };
 
+// Appends the entries of a partition, in any order.
+void CollectPartition(const HashIndex& hash, uint32_t partition, const RegionSet& regions, const KeyOrder& order,
+                      std::vector<IndexNode>* nodes) {
+  const EntrySignatures keys(&regions);
+  struct Slot {
+    PmPtr entry;
+    uint64_t bits;  // the first bits of the signature
+    uint32_t count;
+  };
+  std::vector<Slot> slots;
+  hash.VisitPartition(partition, [&slots](PmPtr entry, uint64_t bits, uint32_t count) { slots.push_back({entry, bits, count}); });
+  for (size_t at = 0; at < slots.size(); ++at) {
+    if (at + kFetchAhead < slots.size()) keys.Prefetch(slots[at + kFetchAhead].entry);
+    const auto& [entry, bits, count] = slots[at];
+    uint64_t signature = 0;
+    if (keys.SignatureOf(entry, &signature) && (signature ^ bits) >> (64 - count) == 0) {
+      nodes->push_back(NodeOf(regions, order, entry));
+    } else {
+      regions.NoteDamage();
+    }
+  }
+}
+
 }  // namespace
 
-// STEPS  1 threads collect the entries of one partition after the other, read them, and sort what they have  2 merge the sorted
-//        parts, two at a time  3 build the tree.
+// STEPS  1 threads collect the entries of their partitions, read them, and sort what they have  2 build the tree from the sorted
+//        parts.
+// COST   16 bytes of DRAM for each entry besides the tree.
 std::shared_ptr<const OrderedIndex> OrderedIndex::Build(const HashIndex& hash, const RegionSet& regions, const KeyOrder& order,
                                                         uint32_t threads, const std::atomic<bool>* stop) {
   const auto is_stopped = [stop] { return stop != nullptr && stop->load(std::memory_order_acquire); };
-  threads = std::max<uint32_t>(threads, 1);
+  threads =
+      std::clamp<uint32_t>(static_cast<uint32_t>(hash.GetStats().pages / kPagesOfThread), 1, std::max<uint32_t>(threads, 1));
   const NodeLess less(regions, order);
-  const EntrySignatures keys(&regions);
   std::vector<std::vector<IndexNode>> parts(threads);
-  std::atomic<uint32_t> next{0};
   RunParallel(threads, [&](uint32_t thread) {
-    std::vector<IndexNode>& nodes = parts[thread];
-    struct Slot {
-      PmPtr entry;
-      uint64_t bits;  // the first bits of the signature
-      uint32_t count;
-    };
-    std::vector<Slot> slots;
-    for (uint32_t i = next++; i < HashIndex::kPartitions && !is_stopped(); i = next++) {
-      slots.clear();
-      hash.VisitPartition(i, [&](PmPtr entry, uint64_t bits, uint32_t count) { slots.push_back({entry, bits, count}); });
-      for (size_t at = 0; at < slots.size(); ++at) {
-        if (at + kFetchAhead < slots.size()) keys.Prefetch(slots[at + kFetchAhead].entry);
-        const auto& [entry, bits, count] = slots[at];
-        uint64_t signature = 0;
-        if (keys.SignatureOf(entry, &signature) && (signature ^ bits) >> (64 - count) == 0) {
-          nodes.push_back(NodeOf(regions, order, entry));
-        } else {
-          regions.NoteDamage();
-        }
-      }
-    }
-    if (!is_stopped()) std::sort(nodes.begin(), nodes.end(), less);
+    uint64_t count = 0;
+    for (uint32_t i = thread; i < HashIndex::kPartitions; i += threads)
+      hash.VisitPartition(i, [&count](PmPtr, uint64_t, uint32_t) { ++count; });
+    parts[thread].reserve(count);
+    for (uint32_t i = thread; i < HashIndex::kPartitions && !is_stopped(); i += threads)
+      CollectPartition(hash, i, regions, order, &parts[thread]);
+    if (!is_stopped()) std::sort(parts[thread].begin(), parts[thread].end(), less);
   });
-  for (size_t step = 1; step < parts.size(); step *= 2) {
-    for (size_t i = 0; i + step < parts.size() && !is_stopped(); i += 2 * step) {
-      std::vector<IndexNode> merged(parts[i].size() + parts[i + step].size());
-      std::merge(parts[i].begin(), parts[i].end(), parts[i + step].begin(), parts[i + step].end(), merged.begin(), less);
-      parts[i].swap(merged);
-      parts[i + step] = {};
-    }
-  }
   if (is_stopped()) return nullptr;
   BRAIDDB_SYNC_POINT("OrderedIndex::Build");
   auto index = std::make_shared<OrderedIndex>();
   IndexTree::Builder builder(&regions, RegionOfAll(regions), std::make_shared<PieceHeap>(), order.equal_means_same());
-  builder.Expect(parts[0].size());
-  for (const IndexNode& node : parts[0]) builder.Add(node);
+  uint64_t count = 0;
+  for (const auto& part : parts) count += part.size();
+  builder.Expect(count);
+  // The first of the smallest nodes that are left. There are few parts.
+  std::vector<size_t> next(threads, 0);
+  for (uint64_t i = 0; i < count; ++i) {
+    uint32_t least = threads;
+    for (uint32_t part = 0; part < threads; ++part) {
+      if (next[part] == parts[part].size()) continue;
+      if (least == threads || less(parts[part][next[part]], parts[least][next[least]])) least = part;
+    }
+    builder.Add(parts[least][next[least]++]);
+  }
   if (!builder.ok()) throw std::bad_alloc();
+  parts.clear();
   index->nodes_.Take(builder.Finish());
-  if (index->nodes_.nodes.nodes() != parts[0].size()) throw std::bad_alloc();
+  if (index->nodes_.nodes.nodes() != count) throw std::bad_alloc();
   index->nodes_.BuildAlike(order, nullptr, UINT64_MAX, stop);
   return index;
 }

@@ -1,14 +1,11 @@
 #include "levels/nv_tree/nv_merge.h"
 
 #include <algorithm>
-#include <mutex>
 
-#include "compaction/chunk_reader.h"
 #include "compaction/key_merger.h"
-#include "compaction/merge_plan.h"
+#include "compaction/merge_chunks.h"
 #include "nvtree/nv_cursor.h"
 #include "util/prefetch.h"
-#include "util/run_parallel.h"
 #include "util/sync_point.h"
 
 namespace braiddb {
@@ -168,63 +165,6 @@ class NvMerger {
   NvTree::LeafCopy copy_;
 };
 
-// A merge: its threads claim chunks from a shared counter. The first error stops all threads.
-class MergeRun {
- public:
-  MergeRun(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, const MergePlan& plan, MergeStats* stats)
-      : parts_(parts), level_(level), job_(job), plan_(plan), stats_(stats) {}
-
-  Status Run() {
-    const auto threads = std::min<size_t>(std::max(1u, job_.threads), std::max<size_t>(1, plan_.chunks() / 4));
-    RunParallel(static_cast<uint32_t>(threads), [this](uint32_t) { Work(); });
-    return status_;
-  }
-
- private:
-  // The work of one thread. Counts separately and adds its counts at the end, so threads share no counters while they merge.
-  // Keeps the first error of all threads.
-  void Work() {
-    MergeStats stats;
-    Status status;
-    {
-      NvMerger merger(parts_, level_, job_, &stats);
-      status = MergeChunks(&merger);
-      if (status.ok()) status = merger.Finish();
-    }
-    const std::lock_guard lock(mutex_);
-    stats_->Add(stats);
-    if (!status_.ok() || status.ok()) return;
-    status_ = status;
-    failed_.store(true, std::memory_order_relaxed);
-  }
-
-  // Chunks are claimed by fetch-and-increment, so each chunk is merged by one thread. The order of the chunks does not matter: no
-  // chunk depends on another.
-  Status MergeChunks(NvMerger* merger) {
-    ChunkReader reader(parts_.regions, parts_.order);
-    std::vector<ChunkItem> items;
-    for (size_t chunk = next_++; chunk < plan_.chunks(); chunk = next_++) {
-      if (failed_.load(std::memory_order_relaxed)) return Status::OK();
-      if (job_.stop != nullptr && job_.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
-      if (!reader.Read(plan_.pieces(chunk), &items)) return RegionSet::DamagedList();
-      Status status = merger->MergeItems(items);
-      if (!status.ok()) return status;
-      if (job_.settled != nullptr) job_.settled->fetch_add(items.size(), std::memory_order_relaxed);
-    }
-    return Status::OK();
-  }
-
-  const LastLevel::Parts& parts_;
-  const NvLevel& level_;
-  const MergeJob& job_;
-  const MergePlan& plan_;
-  std::atomic<size_t> next_{0};
-  std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  MergeStats* const stats_;
-  Status status_;
-};
-
 }  // namespace
 
 Status RunNvMerge(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job,
@@ -234,7 +174,8 @@ Status RunNvMerge(const LastLevel::Parts& parts, const NvLevel& level, const Mer
   const MergePlan plan(tables, parts.regions, parts.order, PmPtr());
   if (parts.regions->damage_seen()) return RegionSet::DamagedList();
   const uint64_t lines = level.tree()->flushed_lines();
-  Status status = MergeRun(parts, level, job, plan, stats).Run();
+  Status status = MergeChunks(
+      parts, job, plan, stats, [&](MergeStats* own) { return NvMerger(parts, level, job, own); }, [](size_t, NvMerger*) {});
   stats->flushed_lines += level.tree()->flushed_lines() - lines;
   return status;
 }

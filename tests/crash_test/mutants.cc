@@ -70,6 +70,7 @@ constexpr Mutant kMutants[] = {
     {"hash-overflow-not-flushed", kMarkFirst, "hash_index/hash_index.cc"},
     {"hash-overflow-link-not-persisted", kUnpersisted, "hash_index/hash_index.cc"},
     {"hash-unlink-not-persisted", kUnpersisted, "hash_index/hash_index.cc"},
+    {"hash-mark-not-persisted", kUnpersisted, "hash_index/hash_index.cc"},
     {"hash-changes-not-fenced", kNeverFlushed, "levels/hybrid/hybrid_merge.cc"},
     {"filter-drops-above-older", kHalfDone, "compaction/entry_filter.h"},
     {"filter-write-unchecked", kUnpersisted, "db/background_write.cc"},
