@@ -15,6 +15,7 @@
 #include "db/copied_database.h"
 #include "db/hidden_family.h"
 #include "db/no_memory.h"
+#include "pmem/database_file.h"
 #include "util/comparator_name.h"
 #include "util/file.h"
 #include "util/sync_point.h"
@@ -287,7 +288,7 @@ Status BackupEngine::Open(const std::string& directory, std::unique_ptr<BackupEn
   // A lock file of its own name, because some users keep backups in the directory of the database.
   if (status.ok()) status = FileLock::Acquire(directory + "/BACKUP_LOCK", &lock);
   if (!status.ok()) return status;
-  auto result = std::make_unique<BackupEngineImpl>(directory, std::move(lock));
+  auto result = std::make_unique<BackupEngineImpl>(AbsolutePath(directory), std::move(lock));
   status = result->Load();
   if (status.ok()) *engine = std::move(result);
   return status;

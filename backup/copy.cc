@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "db/copied_database.h"
 #include "db/db_impl.h"
 #include "db/options_file.h"
 #include "db/temporary_place.h"
@@ -18,7 +19,8 @@ namespace braiddb {
 namespace {
 
 Status Rename(const std::string& from, const std::string& to) {
-  return std::rename(from.c_str(), to.c_str()) == 0 ? Status::OK() : StatusFromErrno(errno, to);
+  return std::rename(from.c_str(), to.c_str()) == 0 ? Status::OK()
+                                                    : StatusFromErrno(errno, "cannot rename " + from + " to " + to);
 }
 
 // Checks that `path` may be replaced. Returns Busy if a process has the database open. A copy replaces only a directory, and only
@@ -47,7 +49,7 @@ Status Destroy(const Copy& copy, const std::string& directory) {
 //         directory  4 remove `target`.old, then the copy's mark.
 // CRASH   Between 1 and 2: no `target` exists; both databases are complete beside it, and the next restore renames the old one
 //         back. After 2 the next restore removes the old one, which the copy's mark allows (TemporaryPlace::FinishReplacement).
-// If step 1 or 2 fails, everything stays unchanged.
+// If step 1 or 2 fails, everything stays unchanged. If step 3 of a copy that replaces nothing fails, the copy is removed.
 Status PutInPlace(TemporaryPlace* place, const std::string& target) {
   const std::string& temporary = place->path();
   const std::string old = TemporaryPlace::OldOf(target);
@@ -65,10 +67,15 @@ Status PutInPlace(TemporaryPlace* place, const std::string& target) {
     const Status back = replaces ? place->FinishReplacement(target) : Status::OK();
     return back.ok() ? status : back;
   }
-  if (!replaces) TemporaryPlace::Finish(target);
   const std::string parent = std::filesystem::path(target).parent_path();
   status = SyncDir(parent.empty() ? "." : parent);
-  return status.ok() && replaces ? place->FinishReplacement(target) : status;
+  if (status.ok() && replaces) return place->FinishReplacement(target);
+  if (status.ok()) {
+    TemporaryPlace::Finish(target);
+  } else if (!replaces) {
+    (void)Rename(target, temporary);
+  }
+  return status;
 }
 
 // Creates and fills the copy. The copy is closed when the function returns.
@@ -168,8 +175,9 @@ std::string OptionsTextOf(DB* db) {
 
 Options OpenedWith(DB* db) {
   const Options& chosen = db->GetOptions();
+  const DBImpl* const base = CopiedDatabase(db);
   LoadedOptions loaded;
-  if (!LoadLatestOptions(db->GetName(), &loaded).ok()) return chosen;
+  if (!LoadLatestOptions(base == nullptr ? db->GetName() : base->directory(), &loaded).ok()) return chosen;
   loaded.options.comparator = chosen.comparator;
   loaded.options.prefix_extractor = chosen.prefix_extractor;
   return loaded.options;

@@ -214,14 +214,17 @@ Status SortedFileWriterImpl::FinishWith(Slice metadata) {
   (void)WriteBytes(metadata.data(), metadata.size());
   Status status = WriteBytes(&footer, sizeof footer);
   if (status.ok() && (std::fflush(file_.get()) != 0 || fsync(fileno(file_.get())) != 0)) {
-    status = status_ = StatusFromErrno(errno, TemporaryPath());
+    status = status_ = StatusFromErrno(errno, "cannot write " + TemporaryPath());
   }
   if (!status.ok()) return status;
   file_.reset();
-  if (std::rename(TemporaryPath().c_str(), path_.c_str()) != 0) return status_ = StatusFromErrno(errno, path_);
+  if (std::rename(TemporaryPath().c_str(), path_.c_str()) != 0)
+    return status_ = StatusFromErrno(errno, "cannot rename " + TemporaryPath() + " to " + path_);
   finished_ = true;
   const std::string parent = std::filesystem::path(path_).parent_path();
-  return SyncDir(parent.empty() ? "." : parent);
+  status = SyncDir(parent.empty() ? "." : parent);
+  if (!status.ok()) (void)RemoveFile(path_);  // its name may be gone after a power cut
+  return status;
 }
 
 // ---- Reading

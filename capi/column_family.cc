@@ -84,7 +84,7 @@ Status GiveHandles(const braiddb_t& db, FamilyHandles* opened, braiddb_column_fa
 
 Status braiddb::capi::ListFamilies(const braiddb_options_t& options, const char* path, std::vector<std::string>* names) {
   std::error_code error;
-  if (!std::filesystem::exists(std::filesystem::path(path) / "LOCK", error)) return NothingToRead(path);
+  if (!std::filesystem::exists(std::filesystem::path(path) / "LOCK", error)) return NothingToRead(path, error.value());
   Options own;
   Status status = MakeOptions(options, path, &own);
   if (status.ok()) status = DB::ListColumnFamilies(own, path, names);

@@ -3,8 +3,10 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <system_error>
 
 #include "braiddb/check.h"
 #include "braiddb/transaction.h"
@@ -26,9 +28,10 @@ static Status RefuseForeign(const std::string& path) {
                                  "directory, and put the keys there");
 }
 
-Status NothingToRead(const std::string& path) {
-  return Status::IOError("No such file or directory: While opening a file for sequentially reading: " + path +
-                         "/CURRENT: No such file or directory");
+Status NothingToRead(const std::string& path, int error) {
+  const std::string why = std::generic_category().message(error == 0 ? ENOENT : error);
+  const std::string text = "While opening a file for sequentially reading: " + path + "/CURRENT: " + why;
+  return Status::IOError(error == 0 ? why + ": " + text : text);
 }
 
 Status LockedAsRocksDB(Status status, const std::string& path) {

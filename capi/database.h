@@ -43,9 +43,9 @@ braiddb_options_t WithoutCreation(const braiddb_options_t& options);
 Opener OpenerWithTtl(int seconds, std::vector<int32_t> family_seconds = {});
 Status CloseDatabase(braiddb_t* db);
 
-// Errors with RocksDB's texts. NothingToRead: the database does not exist. LockedAsRocksDB: translates Busy, if another process
-// has the database open, and returns any other status unchanged.
-Status NothingToRead(const std::string& path);
+// Errors with RocksDB's texts. NothingToRead: the database does not exist, or the search for it has ended with the errno `error`.
+// LockedAsRocksDB: translates Busy, if another process has the database open, and returns any other status unchanged.
+Status NothingToRead(const std::string& path, int error = 0);
 Status LockedAsRocksDB(Status status, const std::string& path);
 
 }  // namespace braiddb::capi

@@ -56,7 +56,6 @@ Status ParseEach(std::span<const OptionNames> known, std::string_view text, cons
 Status Unrecognized(std::string_view structure, const NamedText& option) {
   return Status::InvalidArgument("Unrecognized option: " + std::string(structure) + "." + std::string(option.name));
 }
-Status NotFound(std::string_view name) { return Status::InvalidArgument("Could not find option: : " + std::string(name)); }
 
 // Sets the member with the option's name in a table. No effect if no such member exists.
 #define STORE_BOTH(set_type, get_type, member, initial) STORE_SET(get_type, member, initial)
@@ -224,7 +223,8 @@ void SetFilterPolicy(Text text, braiddb_block_based_table_options_t* table) {
   table->filter_policy->bits_per_key = As<double>(value);
 }
 
-// Sets an option of block-based tables. Returns false if no such option exists.
+}  // namespace
+
 bool SetBlockOption(const NamedText& option, braiddb_block_based_table_options_t* table, Status* status) {
   OptionValue value;
   OptionKind kind{};
@@ -246,13 +246,15 @@ bool SetBlockOption(const NamedText& option, braiddb_block_based_table_options_t
   return true;
 }
 
+namespace {
+
 Status SetBlockTable(Text factory, Text text, braiddb_options_t* options) {
   std::vector<NamedText> all;
   if (text.find('=') == Text::npos) return Status::OK();  // only the name of a table format
   Status status = SplitOptions(text, &all);
   for (const NamedText& option : all) {
     if (!status.ok()) break;
-    if (option.name != "id" && !SetBlockOption(option, &options->table, &status)) return NotFound(factory);
+    if (option.name != "id" && !SetBlockOption(option, &options->table, &status)) return OptionNotFound(factory);
   }
   return status;
 }
@@ -261,7 +263,7 @@ Status SetBlockTable(Text factory, Text text, braiddb_options_t* options) {
 Status CheckTable(std::span<const OptionNames> known, Text factory, Text text) {
   if (text.find('=') == Text::npos) return Status::OK();
   return ParseEach(
-      known, text, [](Text, const OptionValue&) {}, [&](const NamedText&) { return NotFound(factory); });
+      known, text, [](Text, const OptionValue&) {}, [&](const NamedText&) { return OptionNotFound(factory); });
 }
 
 // Accepts "BlockBasedTable" or "id=BlockBasedTable;block_size=…".
@@ -284,7 +286,7 @@ Status SetTable(Text factory, Text text, braiddb_options_t* options) {
   const auto store = [&](Text name, const OptionValue& value) {
     StoreCuckooOption(name == "hash_table_ratio" ? "hash_ratio" : name, value, &options->cuckoo);
   };
-  return ParseEach(kNamedCuckooOptions, others, store, [&](const NamedText&) { return NotFound(factory); });
+  return ParseEach(kNamedCuckooOptions, others, store, [&](const NamedText&) { return OptionNotFound(factory); });
 }
 
 // ---- Built-in objects. RocksDB ignores unknown names.
@@ -404,7 +406,7 @@ Status SetOptionsFromString(std::string_view text, braiddb_options_t* options) {
     status = Status::OK();
   }
   if (!status.ok() || unknown.empty()) return status;
-  return NotFound(unknown);  // errors in values of known options come first
+  return OptionNotFound(unknown);  // errors in values of known options come first
 }
 
 }  // namespace braiddb::capi
@@ -412,12 +414,12 @@ Status SetOptionsFromString(std::string_view text, braiddb_options_t* options) {
 using namespace braiddb::capi;
 using braiddb::Status;
 
-// After an error `result` is unchanged.
+// As RocksDB's: after an error `result` is a copy of `base`.
 void braiddb_get_options_from_string(const braiddb_options_t* base, const char* text, braiddb_options_t* result, char** errptr) {
   SaveError(errptr, Guarded([&] {
               braiddb_options_t changed = *base;
               Status status = SetOptionsFromString(text, &changed);
-              if (status.ok()) *result = std::move(changed);
+              *result = status.ok() ? std::move(changed) : *base;
               return status;
             }));
 }

@@ -9,6 +9,7 @@
 #include "braiddb/options_file.h"
 #include "capi/database.h"
 #include "capi/option_strings.h"
+#include "capi/option_values.h"
 #include "capi/option_words.h"
 #include "capi/result.h"
 
@@ -111,7 +112,7 @@ Status SetOption(std::string_view name, std::string_view value, braiddb_options_
 #undef SET_BOTH
 #undef SET_SET
   if (is_set) return Status::OK();
-  if (!is_known) return Status::InvalidArgument("Could not find option: : " + std::string(name));
+  if (!is_known) return OptionNotFound(name);
   return Status::InvalidArgument("Error parsing " + std::string(name) + ":" + std::string(value));
 }
 

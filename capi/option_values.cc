@@ -131,6 +131,8 @@ Status ParseValue(OptionKind kind, std::string_view name, std::string_view text,
   return Status::OK();
 }
 
+Status OptionNotFound(std::string_view name) { return Status::InvalidArgument("Could not find option: : " + std::string(name)); }
+
 Status SplitOptions(std::string_view text, std::vector<NamedText>* options) {
   text = WithoutBlanks(text);
   while (text.size() > 2 && text.starts_with('{') && text.ends_with('}')) {

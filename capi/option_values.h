@@ -44,6 +44,9 @@ struct NamedText {
 // If a name occurs twice, only its last value is kept.
 Status SplitOptions(std::string_view text, std::vector<NamedText>* options);
 
+// RocksDB's error for an unknown option.
+Status OptionNotFound(std::string_view name);
+
 std::string_view WithoutBlanks(std::string_view text);
 
 }  // namespace braiddb::capi

@@ -1,12 +1,15 @@
 // Options that can be changed while a database is open.
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "capi/objects.h"
 #include "capi/option_strings.h"
 #include "capi/option_texts.h"
+#include "capi/option_values.h"
 #include "capi/options.h"
 #include "capi/result.h"
 
@@ -52,7 +55,6 @@ constexpr std::string_view kOthers[] = {"blob_compaction_readahead_size",
                                         "blob_compression_type",
                                         "blob_garbage_collection_age_cutoff",
                                         "blob_garbage_collection_force_threshold",
-                                        "block_based_table_factory",
                                         "bottommost_compression_opts",
                                         "bottommost_temperature",
                                         "check_flush_compaction_key_order",
@@ -64,10 +66,18 @@ constexpr std::string_view kOthers[] = {"blob_compaction_readahead_size",
                                         "max_bytes_for_level_multiplier_additional",
                                         "paranoid_file_checks",
                                         "periodic_compaction_seconds",
-                                        "plain_table_factory",
                                         "sample_for_compression",
-                                        "table_factory",
                                         "ttl"};
+// Mutable options with several values, which may be named as "structure.value".
+constexpr std::string_view kStructures[] = {"bottommost_compression_opts", "compaction_options_fifo",
+                                            "compaction_options_universal", "compression_opts"};
+// Mutable options of block-based tables; they have no effect here.
+constexpr std::string_view kTableOptions[] = {"block_restart_interval",
+                                              "block_size",
+                                              "initial_auto_readahead_size",
+                                              "max_auto_readahead_size",
+                                              "num_file_reads_for_auto_readahead",
+                                              "prepopulate_block_cache"};
 // Column family options that are fixed at open.
 constexpr std::string_view kFixed[] = {"compaction_filter",
                                        "compaction_filter_factory",
@@ -102,6 +112,65 @@ void Apply(std::string_view name, const braiddb_options_t& set, ChangedOptions* 
   }
 }
 
+Status NotChangeable(std::string_view name) { return Status::InvalidArgument("Option not changeable: " + std::string(name)); }
+
+// Checks options of block-based tables. `name`: the option that was set.
+Status CheckTableOptions(std::string_view name, std::span<const NamedText> all) {
+  braiddb_options_t set;
+  bool has_unknown = false;
+  for (const NamedText& option : all) {
+    Status status;
+    if (option.name == "id") {
+      if (option.text != "BlockBasedTable") return NotChangeable(name);
+    } else if (!SetBlockOption(option, &set.table, &status)) {
+      has_unknown = true;
+    } else if (!IsOneOf(option.name, kTableOptions)) {
+      return NotChangeable(option.name);
+    } else if (!status.ok()) {
+      return status;
+    }
+  }
+  return has_unknown ? OptionNotFound(name) : Status::OK();
+}
+
+// Removes `prefix` from the beginning of *text; false if *text begins otherwise.
+bool Skip(std::string_view prefix, std::string_view* text) {
+  if (!text->starts_with(prefix)) return false;
+  text->remove_prefix(prefix.size());
+  return true;
+}
+
+// Checks an option of the table format. *is_one is false if `name` is no such option.
+Status CheckTableFormat(std::string_view name, std::string_view value, bool* is_one) {
+  *is_one = true;
+  if (name == "table_factory" || name == "block_based_table_factory") {
+    const bool changes_nothing = value.empty() || value == "BlockBasedTable" || value == "nullptr";
+    std::vector<NamedText> all;
+    if (changes_nothing) return Status::OK();
+    if (value.find('=') == std::string_view::npos || !SplitOptions(value, &all).ok()) return NotChangeable(name);
+    return CheckTableOptions(name, all);
+  }
+  std::string_view option = name;
+  *is_one = Skip("table_factory.", &option) || Skip("block_based_table_factory.", &option);
+  if (!*is_one) return Status::OK();
+  (void)Skip("BlockBasedTable.", &option);
+  const NamedText one[] = {{option, value}};
+  return CheckTableOptions(name, one);
+}
+
+// Checks "structure.value". *is_one is false if `name` is no such option.
+Status CheckPartOfStructure(std::string_view name, std::string_view value, bool* is_one) {
+  const size_t dot = name.find('.');
+  const std::string_view structure = name.substr(0, dot);
+  *is_one = dot != std::string_view::npos && IsOneOf(structure, kStructures);
+  if (!*is_one) return Status::OK();
+  const std::string_view option = name.substr(dot + 1);
+  if (option.empty() || option.find_first_of("=;{}") != std::string_view::npos)
+    return Status::InvalidArgument("Unrecognized option: " + std::string(name));
+  braiddb_options_t set;
+  return SetNamedOption(structure, "{" + std::string(option) + "={" + std::string(value) + "}}", &set);
+}
+
 // Errors have RocksDB's texts.
 Status Take(std::string_view name, std::string_view value, ChangedOptions* changed) {
   const std::string text(name);
@@ -116,12 +185,13 @@ Status Take(std::string_view name, std::string_view value, ChangedOptions* chang
     Apply(name, set, changed);
     return Status::OK();
   }
-  if (name.starts_with("table_factory.") || name.starts_with("compaction_options_")) return Status::OK();
+  bool is_one = false;
+  if (Status status = CheckTableFormat(name, value, &is_one); is_one) return status;
+  if (Status status = CheckPartOfStructure(name, value, &is_one); is_one) return status;
   braiddb_options_t probe;
   const bool is_known = !OptionText(name, probe).empty();
-  if (IsOneOf(name, kFixed) || (is_known && IsFamilyOption(name)))
-    return Status::InvalidArgument("Option not changeable: " + text);
-  return Status::InvalidArgument("Could not find option: : " + text);
+  if (IsOneOf(name, kFixed) || (is_known && IsFamilyOption(name))) return NotChangeable(name);
+  return OptionNotFound(name);
 }
 
 // Applies all options or none. If a name occurs several times, its last value counts, as in RocksDB.

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "check/media.h"
+#include "log/log_reader.h"
+#include "log/range_record.h"
 
 namespace braiddb {
 
@@ -45,6 +47,7 @@ void LevelEntries::Finish() {
 void LevelEntries::JudgeMark(const LogEntry& entry) {
   if (newest_ != nullptr && check_.order.Compare(newest_->key(), entry.key()) == 0) {
     if (entry.sequence() != newest_->sequence()) {
+      if (!entry.is_obsolete()) live_sequence_ = std::max(live_sequence_, entry.sequence());
       older_is_live_ |= !entry.is_obsolete();
     } else if (!entry.is_dead()) {
       newest_ = &entry;  // an entry and its copy are one version
@@ -54,15 +57,34 @@ void LevelEntries::JudgeMark(const LogEntry& entry) {
   EndKey();
   newest_ = &entry;
   older_is_live_ = false;
+  live_sequence_ = 0;
 }
 
 void LevelEntries::EndKey() {
   if (newest_ == nullptr || !newest_->is_dead()) return;
   // A sweep has no tables. It may have removed the newest versions of a key already if the key is in several leaves or slots.
   const bool may_be_first = newest_->type() != EntryType::kPut || !check_.has_tables || check_.media.manifest().merge_filters;
-  if (may_be_first && !older_is_live_) return;
+  if (may_be_first && (!older_is_live_ || RangeHidesOlder())) return;
   check_.findings->Add("an entry that is marked dead and is its key's newest, or the newest tombstone of one that is not",
                        "last level, or a table that was being merged" + check_.family.suffix());
+}
+
+// A snapshot that was lost with the process may have kept them.
+bool LevelEntries::RangeHidesOlder() const {
+  for (const MediaSegment& segment : check_.media.segments()) {
+    if (!segment.holds_log()) continue;
+    LogReader reader(check_.media.Resolve(segment.start()), segment.entry_seed, segment.limit());
+    while (const LogEntry* entry = reader.NextValid()) {
+      uint32_t family = 0;
+      RangeTombstone range;
+      if (entry->type() != EntryType::kPut || entry->is_obsolete() || entry->sequence() <= live_sequence_) continue;
+      if (!RangeRecord::Parse(entry->key(), entry->value(), entry->sequence(), &family, &range)) continue;
+      if (family == check_.family.id && check_.order.Compare(range.begin, newest_->key()) <= 0 &&
+          check_.order.Compare(newest_->key(), range.end) < 0)
+        return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace braiddb

@@ -9,7 +9,7 @@ namespace braiddb {
 
 // GOAL   Finds every violation of these rules. Entries ascend. Each has a sequence number below the log boundary. No entry is
 //        marked; during a merge or sweep, versions that a newer one hides may be marked, and newest tombstones that hide no other
-//        version.
+//        version. A newest version that a deleted range hides may be marked before older ones, if the range hides those too.
 // STEPS  The caller resolves the addresses and calls Visit for each entry in entry order, then Finish. The entries of merging
 //        tables are joined with them.
 // Thread safety: one thread at a time.
@@ -30,6 +30,8 @@ class LevelEntries {
   void Bad(const char* what, PmPtr place);
   void JudgeMark(const LogEntry& entry);
   void EndKey();
+  // Whether a deleted range hides the live older versions of the key. Reads the whole log, so it is for what looks like damage.
+  bool RangeHidesOlder() const;
 
   const LevelCheck& check_;
   std::vector<const LogEntry*> merging_;  // in entry order
@@ -37,6 +39,7 @@ class LevelEntries {
   const LogEntry* previous_ = nullptr;
   const LogEntry* newest_ = nullptr;  // newest version of the key in JudgeMark
   bool older_is_live_ = false;
+  uint64_t live_sequence_ = 0;  // of the newest live older version
   bool is_broken_ = false;
   LevelCounts counts_;
 };

@@ -29,8 +29,8 @@ target_link_options(crash_test PRIVATE -no-pie
   -Wl,--wrap=memcpy -Wl,--wrap=memmove -Wl,--wrap=memset -Wl,--wrap=malloc -Wl,--wrap=free)
 
 # A sample by seed: all kinds of databases (small, growing, with eADR), with each last level in one region and in two, are among the
-# first nine.
-add_test(NAME crash_test COMMAND crash_test --seed 1 --databases 9 --images-per-database 100 --ops 100
+# first fifteen.
+add_test(NAME crash_test COMMAND crash_test --seed 1 --databases 15 --images-per-database 60 --ops 100
   --lives-one-in 8 --images-per-life 9)
 set_tests_properties(crash_test PROPERTIES LABELS "crash;ci" TIMEOUT 600)
 add_dependencies(braiddb_ci crash_test)

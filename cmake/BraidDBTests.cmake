@@ -52,12 +52,12 @@ foreach(source IN LISTS braiddb_test_sources)
   # Whatever a database promises, it promises with each last level; but for what a test knows of one of them. AddressSanitizer,
   # which is slow, sees those that go everywhere.
   if(name MATCHES "^(db|check|txn|backup)_"
-     AND NOT name MATCHES "^(db_bench[a-z_]*|db_braid|db_damage|db_error_policy|db_live_families|db_live_readers|db_live_readers_concurrent|db_hybrid|db_sorted_runs|db_stress|check_reads|txn_write_batch_with_index)_test$"
+     AND NOT name MATCHES "^(db_bench[a-z_]*|db_braid|db_damage|db_error_policy|db_live_families|db_live_readers|db_live_readers_concurrent|db_hybrid|db_killed_relocation|db_l1_entries|db_last_level_concurrent|db_lb_tree|db_sorted_runs|db_stress|db_swept_range_crash|check_reads|txn_write_batch_with_index)_test$"
      AND (NOT BRAIDDB_SANITIZE MATCHES "address" OR name MATCHES "^db_(basic|concurrent|failing_calls|model)_test$"))
     # Sorted runs need space to merge, and nothing of them lies in the log, to be relocated.
-    set(kinds nv_tree sorted_runs hybrid)
+    set(kinds nv_tree sorted_runs hybrid lb_tree)
     if(name MATCHES "^db_(relocation|space)_test$")
-      set(kinds nv_tree hybrid)
+      set(kinds nv_tree hybrid lb_tree)
     endif()
     # Merges into these need space of their own, so a full region is refused more than the test allows (LIMITATIONS).
     if(name STREQUAL "db_full_region_test")

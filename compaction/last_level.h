@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "lsm/table_order.h"
 #include "pmem/region_set.h"
 #include "pmem/segment_allocator.h"
+#include "util/block_file.h"
 #include "util/epoch.h"
 
 namespace braiddb {
@@ -86,6 +88,8 @@ class LastLevel {
   // next Refresh. REQUIRES: no job is running.
   virtual std::shared_ptr<const OrderedLevel> View() const = 0;
   virtual void Refresh(uint64_t l1_entries) = 0;
+  // The number of entries, if the level knows it or has to estimate it anew. REQUIRES: no job is running.
+  virtual std::optional<uint64_t> Entries() const { return std::nullopt; }
   // Copies an index that other processes cannot read to the shared heap. Returns true if a view taken later uses the copy.
   // May throw std::bad_alloc. REQUIRES: no job is running.
   virtual bool Share() { return false; }
@@ -102,8 +106,16 @@ class LastLevel {
   // Whether the level owns this segment. REQUIRES: no job is running.
   virtual bool Owns(const Segment* segment) const = 0;
 
-  // Stores data that speeds up the next open. No other call may follow.
+  // Stores data that speeds up the next open. Only StoreIndex may follow.
   virtual Status Close() = 0;
+
+  // The bytes of an index that is worth a file, and describes the level as it is; 0: there is none.
+  virtual uint64_t StorableBytes() const { return 0; }
+  // Writes it. May throw std::bad_alloc.
+  virtual void StoreIndex(BlockFileWriter*) const {}
+  // Takes the index that StoreIndex wrote at `offset`; a view taken later uses it. False if it cannot be used. May throw
+  // std::bad_alloc. REQUIRES: no job has run, and the level has the contents that it had at StoreIndex.
+  virtual bool LoadIndex(const BlockFileReader&, uint64_t) { return false; }
 
   // DRAM of the level and its indexes, in bytes, approximate. Thread-safe.
   virtual uint64_t DramBytes() const = 0;

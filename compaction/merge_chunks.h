@@ -19,8 +19,9 @@ namespace braiddb {
 // STEPS  Threads claim chunks by fetch-and-increment, so each chunk is merged by one thread. The first error stops all threads.
 // COST   Each thread counts separately, and adds its counts at the end.
 //
-// `Merger(&stats)` makes the merger of one thread: `MergeItems(items)` merges a chunk, `Finish()` makes its results durable; both
-// return a Status. `on_merged(chunk, &merger)` is called after each chunk, by its thread. Returns Aborted if stopped.
+// `Merger(&stats)` makes the merger of one thread: `MergeItems(items)` merges a chunk, `Finish()` makes all of its stores
+// durable, also after an error; both return a Status. `on_merged(chunk, &merger)` is called after each chunk, by its thread.
+// Returns Aborted if stopped.
 template <class NewMerger, class OnMerged>
 Status MergeChunks(const LastLevelParts& parts, const MergeJob& job, const MergePlan& plan, MergeStats* stats,
                    const NewMerger& new_merger, const OnMerged& on_merged) {
@@ -39,7 +40,7 @@ Status MergeChunks(const LastLevelParts& parts, const MergeJob& job, const Merge
       on_merged(chunk, merger);
       if (job.settled != nullptr) job.settled->fetch_add(items.size(), std::memory_order_relaxed);
     }
-    return merger->Finish();
+    return Status::OK();
   };
   const auto threads = std::min<size_t>(std::max(1u, job.threads), std::max<size_t>(1, plan.chunks() / 4));
   RunParallel(static_cast<uint32_t>(threads), [&](uint32_t) {
@@ -48,6 +49,9 @@ Status MergeChunks(const LastLevelParts& parts, const MergeJob& job, const Merge
     {
       auto merger = new_merger(&own);
       status = merge(&merger);
+      // ORDER: what the thread has stored is durable also if the merge fails or is stopped. The merge is done again, takes it for
+      // done, and the MANIFEST forgets the tables. [CC-45]
+      if (const Status finished = merger.Finish(); status.ok()) status = finished;
     }
     const std::lock_guard lock(mutex);
     stats->Add(own);

@@ -83,9 +83,12 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   // Loaded before the number is drawn: the search for the memtable of the number follows successors only.
   Memtable* const active = active_.load(std::memory_order_seq_cst);
   if (kSingle && __builtin_expect(updates[0].family == 0, 1)) active->Prefetch(insertions[0].key_hash);
+  BRAIDDB_SYNC_POINT("DBImpl::AppendAndPublish:Loaded");
   const uint64_t first = next_sequence_->fetch_add(count, std::memory_order_seq_cst);
-  thread->announced->in_flight.Refine(first);  // a snapshot need not wait for this write because of a number that is too small
   Memtable* const memtable = MemtableFor(active, first);
+  // A snapshot need not wait for this write because of a number that is too small. ORDER: after MemtableFor, which loads from
+  // `active`. A flush of `active` waits for the smaller number, but perhaps not for `first`; see RotateMemtable.
+  thread->announced->in_flight.Refine(first);
   if (is_barrier) thread->announced->barrier.Set(first, asymmetric_fences_);
   // acquire: pairs with EndBarrier. The count shows every barrier with a smaller position that is under way. Range deletions wait
   // here, before they take ranges_mutex_.

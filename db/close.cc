@@ -1,7 +1,10 @@
 // Closing a database.
+#include <chrono>
+
 #include "db/db_impl.h"
 #include "db/new_database.h"  // for the destructor
 #include "db/no_memory.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 
@@ -36,10 +39,24 @@ void DBImpl::EndWrites() {
   write_failed_.store(true, std::memory_order_release);
 }
 
-// STEPS   1 flush all memtables  2 end the background threads; a user's function that waits for them gets Aborted  3 deliver the
-//         events so far; later events wait for 5  4 store what makes the next open fast  5 refuse writes, and deliver the
+// Waits for what the thread does before it ends, for as long as a user may wait for a close.
+void DBImpl::EndCompactionThread() {
+  std::chrono::milliseconds most{1000};
+  BRAIDDB_SYNC_POINT_ARG("DBImpl::EndCompactionThread", &most);
+  {
+    std::unique_lock lock(work_mutex_);
+    work_changed_.wait_for(lock, most, [this] { return compaction_thread_ended_; });
+  }
+  tidying_stops_.store(true, std::memory_order_release);
+  compaction_thread_.join();
+}
+
+// STEPS   1 flush all memtables  2 end the compaction thread, after it has released what short sessions left; a user's function
+//         that waits for it gets Aborted  3 flush what compaction filters wrote until then, and end the flush thread  4 deliver
+//         the events so far; later events wait for 6  5 store what makes the next open fast  6 refuse writes, and deliver the
 //         remaining events.
-// 3 and 5 come to an end: they do not wait for events that user's functions cause during delivery.
+// 4 and 6 come to an end: they do not wait for events that user's functions cause during delivery.
+// A merge that runs during 2 asks filters, and then keeps the older version of a key. So their writes are refused only behind it.
 Status DBImpl::Close() try {
   if (fork_mark_.is_in_child()) return InChild();
   if (closed_) return close_status_;
@@ -47,18 +64,24 @@ Status DBImpl::Close() try {
   if (access_ == Access::kLive) return close_status_ = CloseLive();
   if (is_read_only()) return close_status_ = CloseReadOnly();
   close_status_ = Status::MemoryLimit({});  // the result if an allocation below fails
-  EndFilterWrites();                        // later writes of filters would have to be replayed
-  uint64_t last_id = 0;
   Status status;
-  try {
-    if (!write_failed_.load(std::memory_order_acquire)) status = FlushMemtables(&last_id);
-  } catch (const std::bad_alloc&) {
-    status = NoMemory();  // the threads must be joined all the same
-  }
+  const auto flush = [this, &status] {
+    uint64_t last_id = 0;
+    try {
+      if (!write_failed_.load(std::memory_order_acquire)) status = FlushAll(&last_id);
+    } catch (const std::bad_alloc&) {
+      status = NoMemory();  // the threads must be joined all the same
+    }
+  };
+  flush();
   stopping_.store(true, std::memory_order_release);
   NotifyWork();
+  EndCompactionThread();
+  EndFilterWrites();
+  if (status.ok()) flush();
+  flush_ends_.store(true, std::memory_order_release);
+  NotifyWork();
   flush_thread_.join();
-  compaction_thread_.join();
   if (events_ != nullptr) events_->Pause();  // until here the user's functions may use the database
   if (status.ok()) status = BackgroundError();
   std::vector<Segment*> sealing;
@@ -75,6 +98,7 @@ Status DBImpl::Close() try {
   }
   if (status.ok()) status = segments_->FreeDeferred(true);
   if (status.ok()) status = CheckpointAndClose(sealing);
+  if (status.ok()) StoreIndexes();
   close_status_ = status;
   EndWrites();
   EndServing();

@@ -17,7 +17,7 @@ MergeJob DBImpl::MakeJob(uint64_t id, const Family& family, const VersionFilter*
           family.l1_entries.load(std::memory_order_relaxed),
           filter,
           options_.compaction_threads,
-          &stopping_,
+          job_stop_,
           l0_load_.settled_counter(),
           moved_ == nullptr ? nullptr : &moved_->entries};
 }
@@ -186,11 +186,13 @@ Status DBImpl::MergeTables(MergeTurn* turn) {
   {
     const LetsOthersBeDropped lets_others_be_dropped(this, *turn);
     BRAIDDB_SYNC_POINT("DBImpl::MergeTables:Announced");
+    family->is_swept = false;
     if (!orders.empty()) job.order = MergeOrdersOf(*family, std::move(orders));
     if (family->merges_orders && job.order == nullptr) {
       std::lock_guard lock(view_mutex_);
       family->merges_orders = false;
     }
+    ForgetIndexFile();
     status = family->last_level->Merge(job, inputs, &stats);
   }
   PostponeMerge(status);
@@ -274,10 +276,24 @@ Status DBImpl::FinishMerge(Family* family, MergeTurn* turn, const MergeStats& st
   return Status::OK();
 }
 
+// The results of merges that were cut short are not in the estimate. The next commit of the MANIFEST stores the number.
+// REQUIRES: compaction_mutex_, and no merge is running.
+void DBImpl::TakeEntries(Family* family) {
+  const std::optional<uint64_t> entries = family->last_level->Entries();
+  if (!entries.has_value()) return;
+  std::lock_guard lock(manifest_mutex_);
+  ManifestState::Family* const listed = manifest_state_.FindFamily(family->id);
+  (listed == nullptr ? manifest_state_.l1_entries : listed->l1_entries) = *entries;
+  counters_.l1_entries.fetch_add(*entries - family->l1_entries.exchange(*entries), std::memory_order_relaxed);
+}
+
 // Installs the refreshed last level together with a view that no longer has the merged tables; see TallIndex.
 // REQUIRES: compaction_mutex_, and no merge is running.
-void DBImpl::InstallLastLevel(Family* family, size_t merged_tables) {
-  family->last_level->Refresh(family->l1_entries.load(std::memory_order_relaxed));
+void DBImpl::InstallLastLevel(Family* family, size_t merged_tables, bool has_index) {
+  family->is_indexed = true;
+  TakeEntries(family);
+  if (!has_index) family->last_level->Refresh(family->l1_entries.load(std::memory_order_relaxed));
+  if (!family->kind->relinks_entries) TakeEntries(family);  // some know it only now
   std::lock_guard lock(view_mutex_);
   auto view = std::make_shared<ReadView>(*current_view_);
   view->Alter(family->id, [&](FamilyView* levels) {
@@ -318,6 +334,7 @@ Status DBImpl::SweepFamily(Family* family, const KeyRanges& keys, bool asks) try
   const std::function<void(PmPtr, PmPtr)> copied = [this](PmPtr from, PmPtr to) { MoveInCache(from, to); };
   if (lookup_cache_ != nullptr) job.copied = &copied;
   if (family->kind->copies_entries) epochs_.Reclaim();
+  ForgetIndexFile();
   const Status swept = family->last_level->Sweep(job, keys, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   // Without space a sweep may end early: the rest of the level is unchanged, and no table waits for the sweep.

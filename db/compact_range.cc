@@ -58,7 +58,11 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
     while (status.ok() && l0_load_.oldest_id() <= last_id) status = CompactTables();
     if (status.ok() && resume_merge_) status = CompactTables();
     const bool is_there = !family->is_gone.load(std::memory_order_acquire);
-    if (status.ok() && options.sweep_last_level && is_there) status = SweepFamily(family, {{begin, end}}, true);
+    if (status.ok() && options.sweep_last_level && is_there && (!family->is_swept || ranges != 0)) {
+      const bool leaves_nothing = family->is_hashed && !family->has_filter && ranges == 0 && CopySnapshots().empty();
+      status = SweepFamily(family, {{begin, end}}, true);
+      family->is_swept = status.ok() && sweeps_all && leaves_nothing;
+    }
     manual_compaction_ = ManualCompaction::kManual;
     while (status.ok() && AccountOneSegment()) {
     }

@@ -69,12 +69,34 @@ std::chrono::steady_clock::time_point DBImpl::WritersPauseAt() const {
 // A merge that a close interrupts is resumed by the next open.
 void DBImpl::CompactionLoop() {
   pthread_setname_np(pthread_self(), "braid-compact");
-  // If CPUs are scarce, writers and readers go first: a delayed merge costs less than a delayed write.
-  LowerThreadPriority();
+  BRAIDDB_SYNC_POINT("DBImpl::CompactionLoop");
   try {
+    {
+      const std::lock_guard lock(compaction_mutex_);
+      if (!resume_merge_) IndexLastLevels();
+    }
+    // If CPUs are scarce, writers and readers go first: a delayed merge costs less than a delayed write.
+    LowerThreadPriority();
     CompactUntilStopped();
   } catch (const std::bad_alloc&) {
     Settle(Work::kInstall, NoMemory());
+  }
+  const std::lock_guard lock(work_mutex_);
+  compaction_thread_ended_ = true;
+  work_changed_.notify_all();
+}
+
+// An open does not wait for the indexes. Until they are there reads take several times as long, so they are built first, and at
+// the priority of readers. If a merge has to be resumed, they are built after it.
+void DBImpl::IndexLastLevels() {
+  levels_are_indexed_ = true;
+  const std::set<uint32_t> loaded = LoadIndexes();
+  for (uint32_t id = 0; id < kMaxFamilies; ++id) {
+    Family* const family = FindFamily(id);
+    if (family == nullptr || family->last_level == nullptr || family->is_indexed) continue;
+    if (family->leaving.load(std::memory_order_relaxed) != 0) continue;  // a drop has taken it out of the view
+    TakeEntries(family);
+    if (family->l1_entries.load() > 0) InstallLastLevel(family, 0, loaded.contains(id));
   }
 }
 
@@ -85,13 +107,6 @@ void DBImpl::CompactUntilStopped() {
   bool collapses_next = true;
   bool more_to_sweep = false;
   std::chrono::steady_clock::duration last_merge{0};
-  if (!resume_merge_) {  // the index of the last level makes reads faster; the open did not wait for the index
-    std::lock_guard lock(compaction_mutex_);
-    for (uint32_t id = 0; id < kMaxFamilies; ++id) {
-      Family* const family = FindFamily(id);
-      if (family != nullptr && family->last_level != nullptr && family->l1_entries.load() > 0) InstallLastLevel(family, 0);
-    }
-  }
   for (;;) {
     {
       std::unique_lock lock(work_mutex_);
@@ -110,6 +125,7 @@ void DBImpl::CompactUntilStopped() {
     }
     BRAIDDB_SYNC_POINT("DBImpl::CompactUntilStopped:Next");
     std::lock_guard lock(compaction_mutex_);
+    if (!levels_are_indexed_ && !resume_merge_ && !stopping_.load(std::memory_order_acquire)) IndexLastLevels();
     ServeRoom();
     ShareLevels();
     Settle(Work::kRelease, segments_->FreeDeferred(false));
@@ -126,7 +142,7 @@ void DBImpl::CompactUntilStopped() {
       ends = stopping_.load(std::memory_order_acquire);
       compaction_running_ = compacts = !ends && CompactionWanted();
     }
-    if (ends) return AccountBeforeClose();
+    if (ends) return TidyBeforeClose();
     if (compacts) {
       const auto start = std::chrono::steady_clock::now();
       Status status = CompactTables();

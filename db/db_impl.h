@@ -15,6 +15,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -137,7 +138,9 @@ class DBImpl final : public DB {
   Status WaitForUpdate(uint64_t sequence, std::chrono::microseconds timeout, uint64_t* latest) override;
   Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) override;
   const Options& GetOptions() const override { return options_; }
-  const std::string& GetName() const override { return path_; }
+  const std::string& GetName() const override { return name_; }
+  // Its directory, also if the program has changed its working directory.
+  const std::string& directory() const { return path_; }
 
   // Like CreateColumnFamily, GetColumnFamilies and Write, but also for the hidden family of prepared transactions
   // (hidden_family.h). For code of the library that uses or copies this family.
@@ -304,6 +307,8 @@ class DBImpl final : public DB {
 
   // ---- family_drop.cc
   class LetsOthersBeDropped;
+  // Merges until the MANIFEST lists all tables of rotations up to this one.
+  Status ListTablesUntil(uint64_t last_id);
   Status CommitDropWhenPossible(Family* family);
   // `lock`: of manifest_mutex_.
   Status CommitDrop(Family* family, std::unique_lock<std::mutex> lock);
@@ -705,6 +710,9 @@ class DBImpl final : public DB {
   Status FlushWritten(uint64_t* last_id);
   // Like FlushWritten, without the checkpoint.
   Status FlushMemtables(uint64_t* last_id);
+  // Like FlushMemtables, also during a close.
+  Status FlushAll(uint64_t* last_id);
+  Status Closing() const;
   Status CheckpointTables();
   // Like CheckpointTables, and records in the MANIFEST that the database was closed. `sealing`: the result of PrepareSeal.
   Status CheckpointAndClose(const std::vector<Segment*>& sealing);
@@ -733,8 +741,19 @@ class DBImpl final : public DB {
   // Puts the run `together` in the place of the runs `of` in the view.
   void InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together, bool of_merge);
 
+  // ---- index_file.cc
+  // Takes the indexes and the filter of the file INDEX. Returns the families whose levels have an index now.
+  // REQUIRES: compaction_mutex_, and no merge has run or waits to be resumed.
+  std::set<uint32_t> LoadIndexes();
+  void LoadIndexes(const BlockFileReader& file, std::set<uint32_t>* loaded);
+  // Called before a last level changes. REQUIRES: compaction_mutex_
+  void ForgetIndexFile();
+  // Called at the end of a close, after its last commit. An error is logged only.
+  void StoreIndexes();
+
   // ---- compaction_thread.cc
   void CompactionLoop();
+  void IndexLastLevels();
   void CompactUntilStopped();
   bool CompactionWanted() const;
   bool WritersPause() const;
@@ -778,7 +797,9 @@ class DBImpl final : public DB {
   Status CompactTables();
   Status MergeTables(MergeTurn* turn);
   Status FinishMerge(Family* family, MergeTurn* turn, const MergeStats& stats);
-  void InstallLastLevel(Family* family, size_t merged_tables);
+  // `has_index`: the level has its index already.
+  void InstallLastLevel(Family* family, size_t merged_tables, bool has_index = false);
+  void TakeEntries(Family* family);
   bool MergeIsUnfinished();
   // `asks`: whether the user's compaction filter is called, if there is one.
   // REQUIRES: compaction_mutex_
@@ -807,7 +828,10 @@ class DBImpl final : public DB {
   // ---- reclaim.cc
   // Counts the entries of one segment of an earlier session. False if no such segment is left.
   bool AccountOneSegment();
-  void AccountBeforeClose();
+  // Merges, counts and relocates what short sessions left, if it is little data in much space. REQUIRES: compaction_mutex_; the
+  // database is being closed, and memtables have entries of compaction filters only.
+  void TidyBeforeClose();
+  void EndCompactionThread();
   void ReclaimSegments();
   void Release(Segment* segment);
   void ReleaseLater(Segment* segment);
@@ -999,7 +1023,8 @@ class DBImpl final : public DB {
   } changing_;
   std::map<uint32_t, std::map<std::string, std::string>> changed_foreign_;  // by family, for the options file; families_mutex_
   DramBudget dram_;                                                         // set when the number of regions is known
-  const std::string path_;
+  const std::string name_;                                                  // the path that the program gave
+  const std::string path_;                         // the same, absolute: the working directory may change
   DatabaseFile place_;                             // the content of the file DATABASE; its identity is 0 if there is no such file
   const bool measures_;                            // Options::histograms
   mutable std::atomic<bool> observes_{measures_};  // or calls are sampled (sampled_latencies.h)
@@ -1130,6 +1155,13 @@ class DBImpl final : public DB {
   std::shared_ptr<KeyFilter> shared_filter_;       // the filter that views for live readers name; view_mutex_
   std::shared_ptr<KeyFilter> next_filter_;         // the filter that is being built; changed by the compaction thread only
   std::atomic<const KeyFilter*> filter_{nullptr};  // has the keys of the last level, see filter.cc; null: there is no filter
+  uint64_t session_seed_ = 0;                      // of the heights of entries that this open writes
+  uint64_t stamp_at_open_ = 0;                     // Manifest::stamp that this open has found
+  bool index_file_is_true_ = false;                // INDEX describes the last levels as they are; compaction_mutex_
+  bool last_levels_changed_ = false;               // since the open; compaction_mutex_
+  bool levels_are_indexed_ = false;                // IndexLastLevels has been called; compaction_mutex_
+  bool index_file_has_filter_ = false;             // if index_file_is_true_; compaction_mutex_
+  std::shared_ptr<KeyFilter> stored_filter_;       // of INDEX: has the keys of the last levels as they are; compaction_mutex_
   bool compaction_idle_ = false;                   // the compaction thread has had no work for some time
   bool uses_filter_ = false;                       // this and the members below are changed by the compaction thread only
   std::atomic<bool> filter_given_up_{false};       // no new filter is built
@@ -1145,7 +1177,6 @@ class DBImpl final : public DB {
   ManifestState manifest_state_;
   // The family that a merge uses, as the only one of the thread that holds compaction_mutex_. Null: unknown.
   const Family* only_used_family_ = nullptr;
-  size_t refused_tables_ = 0;  // the number of tables of the oldest rotation, if the MANIFEST has no room for them; else 0
 
   std::mutex compaction_mutex_;
   // The kind of the CompactRange that is running; compaction_mutex_. If a sweep of the whole level follows, the sweep calls the
@@ -1162,8 +1193,12 @@ class DBImpl final : public DB {
   mutable std::mutex work_mutex_;
   std::condition_variable work_changed_;
   std::atomic<bool> stopping_{false};
+  const std::atomic<bool>* job_stop_ = &stopping_;  // of merges and relocations; compaction_mutex_
+  std::atomic<bool> tidying_stops_{false};          // TidyBeforeClose takes too long
+  std::atomic<bool> flush_ends_{false};             // the flush thread ends once all memtables are flushed
   bool flush_running_ = false;
   bool flush_thread_ended_ = false;  // no more memtables are flushed
+  bool compaction_thread_ended_ = false;
   bool compaction_running_ = false;
   uint32_t waiting_for_compaction_ = 0;                    // calls of WaitForCompaction
   Status postponed_merge_;                                 // the reason; OK: no merge is postponed

@@ -27,7 +27,7 @@ std::unique_ptr<Logger> DBImpl::MakeUsersLogger() {
 void DBImpl::PostMemTableSealed(uint64_t id) noexcept {
   if (!HasListeners(events_)) return;
   events_->Post([this, id]() -> EventQueue::Event {
-    return [this, info = MemTableInfo{path_, id}](EventListener* listener) { listener->OnMemTableSealed(this, info); };
+    return [this, info = MemTableInfo{name_, id}](EventListener* listener) { listener->OnMemTableSealed(this, info); };
   });
   PostStallCondition();
 }
@@ -42,7 +42,7 @@ void DBImpl::PostFlush(uint64_t memtable_id, const std::vector<FlushResult>* flu
     dropped += (*flushed)[i].dropped;
   }
   events_->Post([this, memtable_id, completed, entries, dropped]() -> EventQueue::Event {
-    return [this, completed, info = FlushJobInfo{path_, memtable_id, entries, dropped}](EventListener* listener) {
+    return [this, completed, info = FlushJobInfo{name_, memtable_id, entries, dropped}](EventListener* listener) {
       completed ? listener->OnFlushCompleted(this, info) : listener->OnFlushBegin(this, info);
     };
   });
@@ -52,7 +52,7 @@ void DBImpl::PostFlush(uint64_t memtable_id, const std::vector<FlushResult>* flu
 void DBImpl::TellOfCompaction(const Family& family, uint64_t job, size_t tables, const CompletedMerge* completed) noexcept {
   try {
     CompactionJobInfo info;
-    info.db_name = path_;
+    info.db_name = name_;
     info.cf_name = family.name;
     info.job_id = job;
     info.num_input_tables = tables;
@@ -83,7 +83,7 @@ void DBImpl::PostBackgroundError(const Status& status) noexcept {
   try {
     events_->Post([this, status]() -> EventQueue::Event {
       return
-          [this, info = BackgroundErrorInfo{path_, status}](EventListener* listener) { listener->OnBackgroundError(this, info); };
+          [this, info = BackgroundErrorInfo{name_, status}](EventListener* listener) { listener->OnBackgroundError(this, info); };
     });
   } catch (const std::bad_alloc&) {  // skipped: there is no memory for the event
   }
@@ -98,7 +98,7 @@ void DBImpl::PostStallCondition() noexcept {
     const auto now = flushes_are_behind || merges_are_behind ? WriteStallCondition::kDelayed : WriteStallCondition::kNormal;
     const auto before = std::exchange(told_condition_, now);
     if (before == now) return {};
-    return [this, info = WriteStallInfo{path_, before, now}](EventListener* listener) {
+    return [this, info = WriteStallInfo{name_, before, now}](EventListener* listener) {
       listener->OnStallConditionsChanged(this, info);
     };
   });

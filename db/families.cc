@@ -152,8 +152,10 @@ Status DBImpl::FindFamilies(const std::vector<ColumnFamilyDescriptor>& descripto
     if (is_hidden) options.l1 = static_cast<L1Kind>(listed.l1_kind);
     if (Status status = Validate(options, listed.name); !status.ok()) return status;
     if (listed.comparator != StoredName(*options.comparator)) {
-      return Status::InvalidArgument("column family '" + listed.name + "' is ordered by comparator '" + listed.comparator +
-                                     "', not by '" + options.comparator->Name() + "'; open it with the one it was made with");
+      // RocksDB's text, which programs look for.
+      return Status::InvalidArgument(std::string(FamiliarName(options.comparator->Name())) +
+                                     ": does not match existing comparator " + std::string(FamiliarName(listed.comparator)) +
+                                     " of column family '" + listed.name + "'; open it with the one it was made with");
     }
     if (listed.l1_kind != static_cast<uint8_t>(options.l1)) {
       return Status::InvalidArgument("column family '" + listed.name + "' was made with another l1 (" + NameOfL1(listed.l1_kind) +

@@ -73,6 +73,10 @@ struct Family {
   // For a family with listed tables: every live entry with a smaller number is in the last level. 0: not known yet.
   // manifest_mutex_
   uint64_t merged_boundary = 0;
+  // Nothing was merged since a sweep of the whole level that had to leave nothing, so another sweep would find nothing.
+  // compaction_mutex_
+  bool is_swept = false;
+  bool is_indexed = false;  // since the open, its last level has an index; compaction_mutex_
   // The number of oldest tables of L0 that are being merged, and leave the view together; DBImpl::view_mutex_.
   size_t merging_tables = 0;
   bool merges_orders = false;        // the merge reads one sorted run of all these tables, or creates it; DBImpl::view_mutex_

@@ -18,9 +18,9 @@ constexpr auto kPurgePollInterval = std::chrono::milliseconds(1);
 
 }  // namespace
 
-// STEPS   1 refuse new writes to the family, and wait for announced ones  2 flush all memtables, so that all entries are in
-//         tables and below the log boundary  3 wait for a merge or sweep of the family, and finish a merge that is to be resumed
-//         4 commit a MANIFEST that marks the family as dropped and forgets its tables.
+// STEPS   1 refuse new writes to the family, and wait for announced ones  2 flush all memtables, and merge until the MANIFEST
+//         lists all of their tables: then all entries are below the log boundary  3 wait for a merge or sweep of the family, and
+//         finish a merge that is to be resumed  4 commit a MANIFEST that marks the family as dropped and forgets its tables.
 // 2 and 3 may take long. Only calls that create or drop families wait for them.
 // CRASH   Before 4 the family is unchanged. After 4 the family does not exist, and PurgeFamilies continues at the next open.
 //         [CC-49]
@@ -44,6 +44,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   WaitWriters(next_sequence_->load(std::memory_order_seq_cst));
   uint64_t last_id = 0;
   status = FlushWritten(&last_id);
+  if (status.ok()) status = ListTablesUntil(last_id);
   if (status.ok()) status = CommitDropWhenPossible(family);
   if (!status.ok()) return status;
   {
@@ -56,6 +57,44 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   return Status::OK();
 } catch (const std::bad_alloc&) {
   return NoMemory();
+}
+
+// A checkpoint lists no more tables than the MANIFEST has room for. The others are listed after merges. Without that the log
+// boundary would stay below entries of the dropped family, and a replay would give them to the next family with its id. [CC-49]
+Status DBImpl::ListTablesUntil(uint64_t last_id) {
+  const auto are_listed = [&] {
+    std::lock_guard lock(view_mutex_);
+    bool all = true;
+    current_view_->ForEach([&](uint32_t, const FamilyView& levels) {
+      for (const auto& table : levels.l0)
+        all = all && (table->checkpointed.load(std::memory_order_acquire) || table->id() > last_id);
+    });
+    return all;
+  };
+  const auto listed = [&] {
+    std::lock_guard lock(manifest_mutex_);
+    return std::pair(manifest_state_.log_boundary, manifest_state_.tables.size());
+  };
+  while (!are_listed()) {
+    if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
+    if (stopping_.load(std::memory_order_acquire)) return Closing();
+    const auto before = listed();
+    Status status;
+    {
+      std::lock_guard lock(compaction_mutex_);
+      status = CompactTables();
+      Settle(Work::kMerge, status);
+    }
+    if (status.ok()) {
+      status = CheckpointTables();
+      Settle(Work::kCheckpoint, status);
+    }
+    if (!status.ok()) return status;
+    if (listed() == before)
+      return Status::NoSpace(
+          "the MANIFEST has no room for the tables that were flushed before the drop; free space, and drop again");
+  }
+  return Status::OK();
 }
 
 // Does not wait for a merge of another family, which may take seconds. That merge neither uses nor changes anything of `family`,
@@ -162,6 +201,7 @@ bool DBImpl::HasLeft(Family* family) {
       view->others[family->id] = nullptr;
       InstallView(view);
     }
+    BRAIDDB_SYNC_POINT("DBImpl::HasLeft:View");
     family->leaving.store(1, std::memory_order_relaxed);
     epochs_.RetirePinned([family] { family->leaving.store(2, std::memory_order_release); });
   }
@@ -194,8 +234,15 @@ Status DBImpl::PurgeOneSegment() {
     const bool is_sealed = segment->state() == SegmentState::kSealed;
     if (is_sealed && segment->sealed_last_sequence() < manifest_state_.log_boundary) return Status::OK();
   }
+  // A segment that was retired before may be released, and be in use again, at any moment. All of its entries are marked. It has
+  // no count of entries, or another generation than before. While this thread holds compaction_mutex_, no segment is retired.
+  const uint64_t generation = segment->generation();
   const SegmentState state = segment->state();
   if (state != SegmentState::kSealed && state != SegmentState::kOpen) return Status::OK();
+  const bool is_counted = std::ranges::find(unaccounted_, segment) == unaccounted_.end();
+  const bool is_retired = state == SegmentState::kSealed && is_counted && segment->entries.load(std::memory_order_acquire) == 0;
+  if (is_retired || segment->generation() != generation) return Status::OK();
+  BRAIDDB_SYNC_POINT_ARG("DBImpl::PurgeOneSegment:Walk", segment);
   const uint64_t bytes =
       state == SegmentState::kSealed ? segment->sealed_bytes() : segment->used_bytes.load(std::memory_order_acquire);
   Persistence* const persistence = regions_->persistence();
@@ -228,8 +275,8 @@ Status DBImpl::ForgetPurged() {
     std::erase_if(state.families, [this](const ManifestState::Family& family) { return purged_families_[family.id]; });
     if (Status status = manifest_.Commit(state); !status.ok()) return status;
     manifest_state_ = std::move(state);
+    families_forgotten_.fetch_add(1, std::memory_order_release);  // with the mutex: WaitForPurge looks at both
   }
-  families_forgotten_.fetch_add(1, std::memory_order_release);
   BRAIDDB_SYNC_POINT("DBImpl::ForgetPurged:Done");
   purged_families_.clear();
   unpurged_.clear();
@@ -246,9 +293,11 @@ bool DBImpl::WaitForPurge(uint64_t forgotten, std::chrono::steady_clock::time_po
       return listed.dropped && (family == nullptr || family->handles.load(std::memory_order_acquire) == 0);
     });
   };
-  while (families_forgotten_.load(std::memory_order_acquire) == forgotten) {
+  const auto are_forgotten = [&] { return families_forgotten_.load(std::memory_order_acquire) != forgotten; };
+  while (!are_forgotten()) {
     if (stopping_.load(std::memory_order_acquire) || write_failed_.load(std::memory_order_acquire)) return false;
-    if (std::chrono::steady_clock::now() >= deadline || !can_be_forgotten()) return false;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    if (!can_be_forgotten()) return are_forgotten();  // perhaps since they have just been forgotten
     bool stepped = false;
     {
       // A compaction may hold the mutex for a long time.

@@ -12,8 +12,9 @@
 //     table. It holds filter_mutex_ from before its first key until the table is in the view. So a rebuild begins before the
 //     flush adds keys, or finds the table in the view.
 //   - Other tables that were in the view when the rebuild began, such as restored tables: the rebuild walks them under a pin.
-//   - The last level: the rebuild walks it afterwards, one family after the other. Families that are created during the walk add
-//     entries by merges only. A walk meets all entries that were in the level when the walk began, except for those that a merge
+//   - The last level: the rebuild walks it afterwards, one family after the other. If it began with the filter of INDEX, that has
+//     these keys already (index_file.cc). Families that are created during the walk add entries by merges only. A walk meets all
+//     entries that were in the level when the walk began, except for those that a merge
 //     removes during the walk. If a newer version replaced such an entry, that version has the same key and came from a table. If
 //     a tombstone removed it, no reader needs the entry: the merge keeps every version that a registered snapshot sees.
 //   - Live readers get the parts that the filter in use has when a view is published, which is after the keys that come to the
@@ -94,6 +95,7 @@ bool DBImpl::BuildFilter(std::chrono::steady_clock::duration at_least) try {
 // A filter that is in use stays in use.
 void DBImpl::GiveUpFilter() {
   filter_given_up_ = true;
+  stored_filter_.reset();
   std::lock_guard lock(filter_mutex_);
   next_filter_.reset();
 }
@@ -115,8 +117,9 @@ DBImpl::FilterStep DBImpl::BeginFilter() {
   }
   if (in_use > 0 && dram_.is_set()) current_filter_->LimitBytes(in_use);
   const uint64_t fit = KeysThatFit(in_use);
-  std::shared_ptr<KeyFilter> filter;
-  if (fit >= entries) {
+  std::shared_ptr<KeyFilter> filter = std::exchange(stored_filter_, nullptr);
+  const bool is_stored = filter != nullptr;
+  if (!is_stored && fit >= entries) {
     uint64_t usual = std::min(kUsualRoom, options_.lookup_cache_size / kCacheBytesPerKey);
     BRAIDDB_SYNC_POINT_ARG("DBImpl::BeginFilter:Room", &usual);
     usual = std::min(usual, KeyFilter::KeysOfFirstPart(options_.filter_bits_per_key, dram_.filter - in_use));
@@ -153,7 +156,7 @@ DBImpl::FilterStep DBImpl::BeginFilter() {
   });
   if (!complete) return FilterStep::kFailed;
   writer.Finish();
-  filter_family_ = 0;
+  filter_family_ = is_stored ? kMaxFamilies : 0;  // a stored filter has the keys of all last levels
   filter_position_.reset();
   return FilterStep::kMore;
 }

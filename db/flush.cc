@@ -98,7 +98,8 @@ void DBImpl::FlushUntilStopped() {
   uint32_t gives_up = 0;                   // flushes before sorted runs are merged on a seemingly idle CPU again
   bool is_alone = false;                   // no merge was running when the last flush began
   const auto wanted = [this] {
-    return stopping_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0 || CacheWantsWork();
+    return flush_ends_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0 ||
+           CacheWantsWork();
   };
   for (;;) {
     {
@@ -126,7 +127,7 @@ void DBImpl::FlushUntilStopped() {
         WaitIdle(&lock, [&] { return wanted() || restored_orders_wait_.load(std::memory_order_acquire); });
       }
       if (immutable_count_.load(std::memory_order_acquire) == 0) {
-        if (stopping_.load(std::memory_order_acquire)) return;  // all memtables are flushed
+        if (flush_ends_.load(std::memory_order_acquire)) return;  // all memtables are flushed
         continue;
       }
       flush_running_ = true;
@@ -206,6 +207,7 @@ void DBImpl::PrepareArena(const Memtable& like) {
 
 // Sets the fields of *took that measure the flush itself, without waits for writers.
 bool DBImpl::FlushOne(const PendingFlush& pending, WriterPressure::Flush* took) {
+  BRAIDDB_SYNC_POINT("DBImpl::FlushOne");
   PostFlush(pending.memtable->id(), nullptr);
   const uint64_t begin_ns = perf::NowNs();
   FenceAnnouncements();
@@ -352,7 +354,6 @@ Status DBImpl::ListTables(ManifestState* state, std::vector<std::shared_ptr<PmTa
     *tables = UnlistedTables(*current_view_);
   }
   BRAIDDB_SYNC_POINT("DBImpl::CheckpointTables:Chosen");
-  refused_tables_ = 0;
   *state = manifest_state_;
   size_t listed = 0;
   for (size_t begin = 0; begin < tables->size(); begin = listed) {
@@ -369,7 +370,6 @@ Status DBImpl::ListTables(ManifestState* state, std::vector<std::shared_ptr<PmTa
     // not at all.
     const Status room = ReserveForTables(*state, longer);
     if (OutcomeOf(Work::kCheckpoint, room) == Outcome::kLater || (!room.ok() && is_read_only())) {
-      if (longer.tables.size() > MostListedTables(longer)) refused_tables_ = longer.tables.size() - state->tables.size();
       break;
     }
     if (!room.ok()) return room;
@@ -383,6 +383,14 @@ Status DBImpl::ListTables(ManifestState* state, std::vector<std::shared_ptr<PmTa
     if (BRAIDDB_MUTANT("boundary-too-far")) longer.log_boundary = next_sequence_->load();
     *state = std::move(longer);
     listed = end;
+  }
+  // They are durable all the same: callers promise that of what was flushed, and their family may be dropped. [CC-3]
+  for (size_t i = listed; i < tables->size(); ++i) {
+    PmTable* const table = (*tables)[i].get();
+    if (table->extents.empty()) continue;
+    Status status = PersistTablePointers(*table, regions_->persistence(), lines);
+    if (!status.ok()) return status;
+    table->extents.clear();
   }
   tables->resize(listed);
   if (!tables->empty()) state->next_id = std::max(state->next_id, tables->back()->id() + 1);
@@ -411,8 +419,6 @@ void DBImpl::OnListed(ManifestState state, const std::vector<std::shared_ptr<PmT
 // ORDER   1 before 2 (PersistTablePointers ends with a fence). [CC-3]
 Status DBImpl::CheckpointTables() {
   std::lock_guard lock(manifest_mutex_);
-  if (!manifest_state_.tables.empty() && manifest_state_.tables.size() + refused_tables_ > MostListedTables(manifest_state_))
-    return Status::OK();
   ManifestState state;
   std::vector<std::shared_ptr<PmTable>> tables;
   uint64_t lines = 0;
@@ -470,8 +476,12 @@ Status DBImpl::FlushWritten(uint64_t* last_id) {
 
 Status DBImpl::FlushMemtables(uint64_t* last_id) {
   if (fork_mark_.is_in_child()) return InChild();
-  const auto closing = [this] { return Status::Aborted("the database in " + path_ + " is being closed"); };
-  if (stopping_.load(std::memory_order_acquire) && !is_read_only()) return closing();
+  return stopping_.load(std::memory_order_acquire) && !is_read_only() ? Closing() : FlushAll(last_id);
+}
+
+Status DBImpl::Closing() const { return Status::Aborted("the database in " + path_ + " is being closed"); }
+
+Status DBImpl::FlushAll(uint64_t* last_id) {
   const Memtable* active = nullptr;
   {
     std::lock_guard lock(view_mutex_);
@@ -491,7 +501,7 @@ Status DBImpl::FlushMemtables(uint64_t* last_id) {
     const auto is_flushed = [&] { return flushed_memtable_id_.load(std::memory_order_acquire) >= *last_id; };
     work_changed_.wait(lock, [&] { return is_flushed() || !background_error_.ok() || flush_thread_ended_; });
     if (!background_error_.ok()) return background_error_;
-    if (!is_flushed()) return closing();
+    if (!is_flushed()) return Closing();
   }
   return Status::OK();
 }

@@ -13,10 +13,11 @@ std::string_view StripPropertyPrefix(std::string_view property) {
   return {};
 }
 
-uint64_t EntriesIn(const Memtable& set, const Family& family) {
+uint64_t EntriesIn(const Memtable& set, const Family& family, uint64_t uncharged) {
   const Memtable* const memtable = set.Of(family.id);
   uint64_t entries = memtable == nullptr ? 0 : memtable->entry_count.load(std::memory_order_relaxed);
   if (family.id != 0) return entries;
+  entries += uncharged;
   set.ForEachSibling([&](uint32_t, const Memtable* sibling) {
     entries -= std::min(entries, sibling->entry_count.load(std::memory_order_relaxed));
   });
@@ -82,12 +83,11 @@ struct State {
 
 // Threads charge their entries to the memtable in portions.
 uint64_t DBImpl::EntriesInActive(const ReadView& view, const Family& family) const {
-  uint64_t entries = EntriesIn(*view.active, family);
-  if (family.id != 0) return entries;
+  uint64_t uncharged = 0;
   threads_.ForEach([&](const ThreadState& thread) {
-    if (thread.uncharged_owner.value() == view.active->id()) entries += thread.uncharged_entries.value();
+    if (thread.uncharged_owner.value() == view.active->id()) uncharged += thread.uncharged_entries.value();
   });
-  return entries;
+  return EntriesIn(*view.active, family, uncharged);
 }
 
 bool DBImpl::IntProperty(const Family& family, std::string_view property, uint64_t* value) {

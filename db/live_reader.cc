@@ -66,8 +66,8 @@ Status LiveReader::Attach(const std::string& directory, std::unique_ptr<LiveRead
   if (answer != kLiveWelcome || descriptors.size() != 3) {
     CloseAll(descriptors);
     if (answer == kLiveWelcome) return busy("gave an incomplete answer; raise the limit of open files");
-    return Status::NotSupported("the process that has the database in " + directory + " open for writing refuses this reader: " +
-                                (answer.empty() ? std::string("unknown reason") : answer));
+    if (answer != kLiveOtherVersion) return busy("refuses this reader: " + (answer.empty() ? "unknown reason" : answer));
+    return Status::NotSupported("the process that has the database in " + directory + " open for writing " + answer);
   }
   std::unique_ptr<SharedMemory> board = SharedMemory::Attach(descriptors[0], false, sizeof(LiveBoard));
   std::unique_ptr<SharedMemory> heap = SharedMemory::Attach(descriptors[1], false, 1, Arena::kGuardBytes);

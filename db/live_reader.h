@@ -33,6 +33,8 @@ inline constexpr char kLiveSocket[] = "LIVE";
 // heap, slot. Then the owner sends kLiveNews after each change of LiveBoard::version.
 inline constexpr char kLiveHello[] = "braiddb live reader ";  // then kLiveLayout as eight bytes
 inline constexpr char kLiveWait[] = "wait";
+// The answer to a reader of another version. Any other text is a reason that may pass.
+inline constexpr char kLiveOtherVersion[] = "uses another version of the library; use the same version";
 inline constexpr char kLiveWelcome[] = "welcome";
 inline constexpr char kLiveNews[] = "news";
 // Asks for the list of readers. The answer has a line for each: pid, seconds since the begin, 1 if it has expired, and the oldest

@@ -27,6 +27,7 @@ namespace braiddb {
 class LiveReaders {
  public:
   static constexpr std::chrono::seconds kPatience{10};
+  static constexpr size_t kMost = 1024;
 
   // `board` must outlive this object.
   explicit LiveReaders(LiveBoard* board) : board_(board) {}

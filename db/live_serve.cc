@@ -10,6 +10,7 @@
 //                          beginning of a call, and follows it, sees every write that was acknowledged before the call.
 // DELETED RANGES           They are on the board before the write ends. A read of this process that meets the range before that
 //                          waits for the write, since it is repeated as of a snapshot.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,18 @@
 #include "util/sync_point.h"
 
 namespace braiddb {
+
+namespace {
+
+// Whether this process has descriptors left for its own work. The newest one has the smallest number that was free.
+bool LeavesDescriptors(int newest) {
+  constexpr rlim_t kLeast = 32;
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return true;
+  return static_cast<rlim_t>(newest) + std::max(kLeast, limit.rlim_cur / 8) < limit.rlim_cur;
+}
+
+}  // namespace
 
 // Answers readers. All calls come from one thread.
 class DBImpl::LiveService final : public LocalServer::Handler {
@@ -101,7 +114,8 @@ bool DBImpl::AnswerReader(const LocalServer::Peer& peer, uint64_t layout) {
     return peer.server->Send(peer.connection, text, descriptors);
   };
   if (stopping_.load(std::memory_order_acquire)) return false;
-  if (layout != kLiveLayout) return answer("it uses another version of the library; use the same version");
+  if (layout != kLiveLayout) return answer(kLiveOtherVersion);
+  if (live_readers_.size() >= LiveReaders::kMost) return answer("it has 1,024 readers; close one");
   if (!ShareMemory()) return answer("it has no address space for shared memory; raise the limit (ulimit -v)");
   if (board_->view.load(std::memory_order_acquire) == 0) {
     if (!write_failed_.load(std::memory_order_acquire)) return answer(kLiveWait);
@@ -112,13 +126,13 @@ bool DBImpl::AnswerReader(const LocalServer::Peer& peer, uint64_t layout) {
   const int board = board_memory_.shared()->OpenToRead();
   const int heap = owned_heap_->memory().OpenToRead();
   const int descriptors[] = {board, heap, slot};
-  const bool is_complete = board >= 0 && heap >= 0 && slot >= 0;
+  const bool is_complete = board >= 0 && heap >= 0 && slot >= 0 && LeavesDescriptors(std::max({board, heap, slot}));
   const bool is_sent = is_complete && answer(kLiveWelcome, descriptors);
   if (board >= 0) close(board);
   if (heap >= 0) close(heap);
   if (!is_sent) live_readers_.Remove(peer.connection);
   if (is_sent) Log("a process reads the database: pid " + std::to_string(peer.pid));
-  return is_complete ? is_sent : answer("it cannot share memory; raise its limit of open files (ulimit -n)");
+  return is_complete ? is_sent : answer("it has few open files left; raise its limit (ulimit -n)");
 }
 
 // As many readers as a message has room for.
@@ -199,10 +213,12 @@ void DBImpl::ShareLevels() try {
     if (family == nullptr || family->last_level == nullptr || !family->last_level->Share()) continue;
     BRAIDDB_SYNC_POINT("DBImpl::ShareLevels:Copied");
     const std::lock_guard lock(view_mutex_);
+    if (current_view_->Of(id) == nullptr) continue;  // a dropped family that has left the view must not come back
     auto view = std::make_shared<ReadView>(*current_view_);
     view->Alter(id, [family](FamilyView* levels) { levels->l1 = family->last_level->View(); });
     InstallView(view);
   }
+  BRAIDDB_SYNC_POINT("DBImpl::ShareLevels:Done");
 } catch (const std::bad_alloc&) {
 }
 

@@ -114,26 +114,28 @@ void LogIterator::NextWrite() {
 
 // Sets up the next window. False if there is nothing to read, or after an error.
 // STEPS   1 pin  2 load the floor  3 choose a bound up to which all writes are published  4 collect the segments.
-// ORDER   1 before 2, and 3 before 4; see log_iterator.h. The old pin ends when the new one exists: the new window does not
-//         depend on it.
+// ORDER   1 before 2, and 3 before 4; see log_iterator.h. The old pin ends when the new one exists. If segments with the next
+//         update were retired since the old pin, that pin stays, and with it these segments.
 bool LogIterator::FillWindow() {
   runs_.clear();
   bound_ = 0;
   const uint64_t pin = db_->epochs_.Pin();
-  Unpin();
-  pin_ = pin;
-  is_pinned_ = true;
   const uint64_t floor = db_->log_floor_.load(std::memory_order_seq_cst);
   BRAIDDB_SYNC_POINT("LogIterator:Pinned");
-  if (next_ <= floor) {
-    status_ = IsGone(next_, floor);
+  if (next_ > floor) {
     Unpin();
-    return false;
+    pin_ = pin;
+    floor_ = floor;
+    is_pinned_ = true;
+  } else {
+    db_->epochs_.Unpin(pin);
+    if (!is_pinned_ || next_ <= floor_) {
+      status_ = IsGone(next_, floor);
+      Unpin();
+      return false;
+    }
   }
-  if (db_->LastDrawn() < next_) {
-    Unpin();  // the end of the log at this time
-    return false;
-  }
+  if (db_->LastDrawn() < next_) return false;  // the end of the log at this time; the pin stays
   const uint64_t bound = db_->ChooseLogBound();
   db_->segments_->ForEachLog([this](const Segment* segment) {
     if (status_.ok()) AddRun(segment);

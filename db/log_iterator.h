@@ -65,6 +65,7 @@ class LogIterator final : public TransactionLogIterator {
   uint64_t next_;       // the next batch contains this number, or is the first after it
   uint64_t bound_ = 0;  // of the window; 0: no window
   uint64_t pin_ = 0;
+  uint64_t floor_ = 0;  // DBImpl::log_floor_ after the pin
   bool is_pinned_ = false;
   std::vector<Run> runs_;  // a heap
   bool is_valid_ = false;

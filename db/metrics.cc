@@ -32,7 +32,7 @@ Metrics DBImpl::GetMetrics() const {
   const uint64_t oldest = snapshots_.Oldest();
   figures.oldest_snapshot_sequence = oldest == UINT64_MAX ? 0 : oldest;
   figures.oldest_snapshot_seconds = snapshots_.OldestAge();
-  figures.last_sequence = LastDrawn();
+  figures.last_sequence = GetLatestSequenceNumber();
   figures.range_tombstones = CountRanges();
   figures.damage_seen = regions_->damage_seen();
   return MakeMetrics(figures);

@@ -1,5 +1,6 @@
 // Opening a database.
 #include <algorithm>
+#include <filesystem>
 #include <system_error>
 #include <thread>
 
@@ -120,12 +121,21 @@ Options Resolve(Options options) {
   return options;
 }
 
+// Links and dots stay as they are: directories that they lead through may have to be created.
+std::string WithWorkingDirectory(const std::string& path) {
+  if (path.empty() || path.front() == '/') return path;
+  std::error_code error;
+  const std::filesystem::path directory = std::filesystem::current_path(error);
+  return error ? path : directory.string() + "/" + path;
+}
+
 }  // namespace
 
 DBImpl::DBImpl(const Options& options, const std::string& path, Access access)
     : access_(access),
       options_(Resolve(options)),
-      path_(path),
+      name_(path),
+      path_(WithWorkingDirectory(path)),
       measures_(options.histograms),
       default_family_(0, 0, kDefaultColumnFamilyName, ColumnFamilyOptions(options)),
       default_handle_(MakeHandle(kDefaultColumnFamilyName)),
@@ -317,6 +327,7 @@ Status DBImpl::OpenStructures() {
   if (segments_ == nullptr) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
   if (status.ok()) status = Manifest::Open(regions_.get(), &manifest_, &manifest_state_);
   if (!status.ok()) return status;
+  stamp_at_open_ = manifest_.stamp();
   // A creation that was killed after its last step may not have synced the name of the file DATABASE, and has never closed the
   // database. [CC-1] [CC-46]
   if (creation_ == nullptr && !is_read_only() && !manifest_state_.clean) status = SyncDir(path_);
@@ -346,6 +357,7 @@ void DBImpl::StartBackground() {
     compaction_thread_ = std::thread([this] { CompactionLoop(); });
   } catch (...) {
     stopping_.store(true, std::memory_order_release);
+    flush_ends_.store(true, std::memory_order_release);
     NotifyWork();
     flush_thread_.join();
     if (events_ != nullptr) events_->Stop();

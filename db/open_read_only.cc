@@ -57,9 +57,13 @@ void DBImpl::PrepareReads() try {
   pthread_setname_np(pthread_self(), "braid-index");
   std::lock_guard lock(compaction_mutex_);
   const bool is_merging = resume_merge_.load(std::memory_order_acquire);
+  std::set<uint32_t> loaded;
+  if (!is_merging) loaded = LoadIndexes();
   for (uint32_t id = 0; id < kMaxFamilies && !is_merging && !stopping_.load(std::memory_order_acquire); ++id) {
     Family* const family = FindFamily(id);
-    if (family != nullptr && family->l1_entries.load() > 0) InstallLastLevel(family, 0);
+    if (family == nullptr) continue;
+    TakeEntries(family);
+    if (family->l1_entries.load() > 0) InstallLastLevel(family, 0, loaded.contains(id));
   }
   while (!stopping_.load(std::memory_order_acquire) && IndexRestoredTables({})) {
   }

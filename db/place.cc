@@ -254,8 +254,8 @@ void DBImpl::AbandonCreation(std::unique_ptr<DBImpl> db) {
 namespace {
 
 // Files that an open or a secondary puts into the directory, beside the files of regions.
-constexpr const char* kFilesOfADatabase[] = {"OPTIONS",       "OPTIONS.tmp",  "SECONDARY",
-                                             "SECONDARY.tmp", "DATABASE.tmp", "CREATING.tmp"};
+constexpr const char* kFilesOfADatabase[] = {"OPTIONS",      "OPTIONS.tmp",  "SECONDARY", "SECONDARY.tmp",
+                                             "DATABASE.tmp", "CREATING.tmp", "INDEX",     "INDEX.tmp"};
 
 // Finds the database in the directory, for its removal. OK and kNone if there is none.
 Status FindPlace(const RegionSetOptions& options, DatabaseState* state, DatabaseFile* place) {

@@ -12,7 +12,8 @@ namespace braiddb {
 std::string_view StripPropertyPrefix(std::string_view property);
 
 // The number of the family's entries in a memtable. The counter of the default family's memtable includes the entries of all
-// families, and is updated in portions. The counters of the other families are their own.
-uint64_t EntriesIn(const Memtable& set, const Family& family);
+// families, and is updated in portions. The counters of the other families are their own. `uncharged`: entries that the counter
+// of the default family's memtable has not yet.
+uint64_t EntriesIn(const Memtable& set, const Family& family, uint64_t uncharged = 0);
 
 }  // namespace braiddb

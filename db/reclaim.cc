@@ -1,6 +1,6 @@
 // Reclamation: releases segments that have no live entry.
 #include <algorithm>
-#include <chrono>
+#include <utility>
 
 #include "db/db_impl.h"
 #include "db/no_memory.h"
@@ -41,23 +41,47 @@ bool DBImpl::AccountOneSegment() {
   return false;
 }
 
-// Sessions may be so short that none of them counts entries, each with a segment of its own. The segments of such sessions have
-// few entries, so a moment is enough for many of them.
-// REQUIRES: compaction_mutex_
-void DBImpl::AccountBeforeClose() {
-  constexpr uint64_t kMuchUnused = 64 << 20;  // bytes
-  constexpr auto kMoment = std::chrono::milliseconds(5);
-  uint64_t unused = 0;
-  for (const Segment* segment : unaccounted_)
-    unused += segment->capacity() - std::min(segment->capacity(), segment->sealed_bytes());
-  if (unused < kMuchUnused || write_failed_.load(std::memory_order_acquire)) return;
+// Sessions may be so short that the compaction thread has no turn before the close, each with a segment of its own. So a close
+// waits for a part of that thread's work. The part is small: such segments have few entries. If it takes long all the same, for
+// example since the medium is a disk, the close does not wait (EndCompactionThread): the next session resumes a merge.
+void DBImpl::TidyBeforeClose() try {
+  constexpr uint64_t kMuchUnused = 64 << 20;  // bytes of segments that are nearly empty
+  constexpr uint64_t kMostRead = 1 << 20;     // bytes of entries that are counted
+  constexpr uint64_t kMostMerged = 10'000;    // entries
+  const auto unused = [this] {
+    uint64_t bytes = 0;
+    segments_->ForEachLog([&bytes](const Segment* segment) {
+      if (segment->state() == SegmentState::kSealed && segment->sealed_bytes() < segment->capacity() / 16)
+        bytes += segment->capacity() - segment->sealed_bytes();
+    });
+    return bytes;
+  };
+  if (write_failed_.load(std::memory_order_acquire) || !changing_.MergesByItself() || unused() < kMuchUnused) return;
+  {
+    const std::lock_guard manifest_lock(manifest_mutex_);
+    if (manifest_state_.merge_id != 0 && manifest_state_.merging_tables == 0) return;  // a sweep has to be resumed first
+  }
+  Status status;
+  job_stop_ = &tidying_stops_;
+  for (uint64_t left = l0_load_.entries(), before = kMostMerged + 1; status.ok() && 0 < left && left < before;) {
+    status = CompactTables();
+    before = std::exchange(left, l0_load_.entries());
+  }
   std::sort(unaccounted_.begin(), unaccounted_.end(),
             [](const Segment* a, const Segment* b) { return a->sealed_bytes() > b->sealed_bytes(); });
-  const auto until = std::chrono::steady_clock::now() + kMoment;
-  while (AccountOneSegment() && std::chrono::steady_clock::now() < until) {
+  const auto stops = [this] { return tidying_stops_.load(std::memory_order_acquire); };
+  for (uint64_t read = 0; status.ok() && !unaccounted_.empty() && read < kMostRead && !stops();) {
+    read += unaccounted_.back()->sealed_bytes();
+    AccountOneSegment();
   }
-  ReclaimSegments();
+  if (status.ok()) ReclaimSegments();
+  bool relocated = false;
+  const bool is_merged = l0_load_.most() == 0 && !MergeIsUnfinished();
+  if (status.ok() && is_merged && unused() >= kMuchUnused) status = RelocateSparse(&relocated);
+  if (status.ok() && relocated) status = CompactTables();
+  Settle(Work::kMerge, status);
   Settle(Work::kRelease, segments_->FreeDeferred(false));
+} catch (const std::bad_alloc&) {  // a later session has more memory
 }
 
 // Releases each segment whose entries are all marked, after all readers that may be in it have left. The counters are hints. The

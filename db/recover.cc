@@ -54,6 +54,7 @@ Status DBImpl::Recover() {
   }
   const uint64_t last = std::max({replay.last_sequence, manifest_state_.last_sequence, manifest_state_.log_boundary - 1});
   next_sequence_->store(last + 1, std::memory_order_relaxed);
+  session_seed_ = Mix64(last);
   // Entries that are not replayed are below the floor of the log's history; see log_iterator.h.
   board_->last_update_at_open.store(std::max(replay.last_update, manifest_state_.log_boundary - 1), std::memory_order_release);
 

@@ -66,7 +66,7 @@ Status DBImpl::RelocateSparse(bool* relocated, bool urgent) try {
     families.resize(id + 1);
     families[id] = {&FindFamily(id)->order, levels.l1.get(), MergedBoundary(*FindFamily(id))};
   });
-  const RelocationJob job{regions_.get(), segments_.get(), std::move(families), &stopping_,
+  const RelocationJob job{regions_.get(), segments_.get(), std::move(families), job_stop_,
                           live_heap_.load(std::memory_order_acquire)};
   Status status = CopyLiveEntries(job, sparse, &relocation);
   while (status.IsNoSpace() && sparse.size() > 1) {  // fewer copies need less space

@@ -32,7 +32,8 @@ void FetchAhead(const LogSlot& slot) {
 ThreadState* DBImpl::GetThreadState() {
   ThreadState* thread = threads_.Get();
   if (thread != nullptr && __builtin_expect(thread->random == nullptr, 0)) {
-    thread->random = std::make_unique<Random>(regions_->database_id() + ThreadIndex());
+    // Of the session too: short sessions would all draw the same heights.
+    thread->random = std::make_unique<Random>(Mix64(regions_->database_id() + ThreadIndex()) ^ session_seed_);
   }
   return thread;
 }

@@ -53,7 +53,7 @@ uint64_t* ChooseSlot(HashPage* page, const HashPage::Range& range, uint64_t sign
 
 }  // namespace
 
-uint64_t KeySignature(Slice key) { return XXH3_64bits(key.data(), key.size()); }
+uint64_t KeySignature(uint64_t tree_id, Slice key) { return XXH3_64bits_withSeed(key.data(), key.size(), tree_id); }
 
 // ---- Changes of slots
 

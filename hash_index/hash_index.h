@@ -85,8 +85,11 @@ struct HashMark {
 // Returns true if the root is undamaged and belongs to the family with this number.
 bool IsHashRoot(const HashRoot& root, uint64_t database_id, uint64_t number);
 
-// The signature of a user key. Part of the format.
-uint64_t KeySignature(Slice key);
+// HashRoot::tree_id of the index of this database and family.
+uint64_t HashTreeId(uint64_t database_id, uint64_t number);
+
+// The signature of a user key in an index. Part of the format. tree_id is a secret: who chooses keys cannot choose signatures.
+uint64_t KeySignature(uint64_t tree_id, Slice key);
 
 // What an index knows of its entries' keys. Thread-safe.
 class HashKeys {
@@ -187,6 +190,7 @@ class HashIndex {
   // Number of cache lines that changes have flushed since the open.
   uint64_t flushed_lines() const { return flushed_lines_.load(std::memory_order_relaxed); }
 
+  uint64_t tree_id() const { return root_->tree_id; }
   // Returns true if the segment has pages of this index. REQUIRES: no change is running.
   bool Owns(const Segment* segment) const { return space_->Owns(segment); }
   // Releases all segments of the index, which destroys it. REQUIRES: no thread uses the index; no other call follows.

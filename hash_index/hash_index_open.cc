@@ -13,19 +13,19 @@ namespace {
 
 uint64_t ComputeChecksum(const HashRoot& root) { return XXH3_64bits(&root, offsetof(HashRoot, checksum)); }
 
-uint64_t TreeIdOf(uint64_t database_id, uint64_t number) {
-  return Mix64(database_id ^ HashRoot::kMagic ^ number * 0x9e3779b97f4a7c15ull);
-}
-
 Status DamagedIndex(const char* what) {
   return Status::Corruption(std::string("hash index: ") + what + "; restore the database from a copy");
 }
 
 }  // namespace
 
+uint64_t HashTreeId(uint64_t database_id, uint64_t number) {
+  return Mix64(database_id ^ HashRoot::kMagic ^ number * 0x9e3779b97f4a7c15ull);
+}
+
 bool IsHashRoot(const HashRoot& root, uint64_t database_id, uint64_t number) {
   return root.magic == HashRoot::kMagic && root.checksum == ComputeChecksum(root) &&
-         root.tree_id == TreeIdOf(database_id, number) && root.page_bytes == HashPage::kBytes;
+         root.tree_id == HashTreeId(database_id, number) && root.page_bytes == HashPage::kBytes;
 }
 
 // A page that covers another one comes before it, by its prefix or by its depth. So one pass finds the covered pages.
@@ -65,7 +65,7 @@ Status HashIndex::Create(RegionSet* regions, SegmentAllocator* /*segments*/, con
   Status status = place.Take(regions, 0, sizeof(HashRoot), &object);
   if (!status.ok()) return status;
   auto* const root = static_cast<HashRoot*>(object);
-  *root = {HashRoot::kMagic, TreeIdOf(regions->database_id(), place.number), HashPage::kBytes, {}, 0, 0};
+  *root = {HashRoot::kMagic, HashTreeId(regions->database_id(), place.number), HashPage::kBytes, {}, 0, 0};
   root->checksum = ComputeChecksum(*root);
   Persistence* const persistence = regions->persistence();
   return persistence->Persist(root, sizeof(*root)) ? Status::OK() : persistence->error();

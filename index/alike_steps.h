@@ -9,6 +9,7 @@
 
 #include "index/key_order.h"
 #include "index/prefix_steps.h"
+#include "util/block_file.h"
 #include "util/huge_array.h"
 #include "util/shared_memory.h"
 
@@ -67,6 +68,12 @@ class AlikeSteps {
   static AlikeSteps Attach(const SharedMemory& memory, const Shared& shared, size_t size);
   // A copy in `heap`, which may be null. May throw std::bad_alloc.
   AlikeSteps CopyTo(SharedHeap* heap) const;
+
+  // Writes the object to a file. May throw std::bad_alloc.
+  void Store(BlockFileWriter* file) const;
+  // Makes `steps`, in `heap`, which may be null, the object that Store wrote at *offset, and moves *offset behind it. False: the
+  // file is damaged. May throw std::bad_alloc.
+  static bool Load(const BlockFileReader& file, uint64_t* offset, SharedHeap* heap, AlikeSteps* steps);
 
   // Narrows [*at, *end], in which the first item at or after the target lies. It stays in the range.
   void Narrow(const KeyOrder& order, const SearchKey& target, size_t* at, size_t* end) const {

@@ -1,4 +1,4 @@
-// The part of AlikeSteps that lets other processes read an object.
+// The parts of AlikeSteps that let other processes read an object, and that keep one in a file.
 #include <cstring>
 #include <utility>
 
@@ -115,6 +115,27 @@ AlikeSteps AlikeSteps::CopyTo(SharedHeap* heap) const {
   copy.Place(heap);
   copy.MakeSteps();
   return copy;
+}
+
+// Five blocks: nodes, tops, words, bits, shared bytes.
+void AlikeSteps::Store(BlockFileWriter* file) const {
+  file->AppendBlock(nodes_);
+  file->AppendBlock(tops_);
+  file->AppendBlock(words_, sizes_.words * sizeof(uint64_t));
+  file->AppendBlock(bits_, sizes_.bits * sizeof(uint16_t));
+  file->AppendBlock(shared_, sizes_.shared_bytes);
+}
+
+bool AlikeSteps::Load(const BlockFileReader& file, uint64_t* offset, SharedHeap* heap, AlikeSteps* steps) {
+  AlikeSteps loaded;
+  if (!file.ReadBlock(offset, &loaded.nodes_) || !file.ReadBlock(offset, &loaded.tops_) ||
+      !file.ReadBlock(offset, &loaded.own_.words) || !file.ReadBlock(offset, &loaded.own_.bits) ||
+      !file.ReadBlock(offset, &loaded.own_.shared))
+    return false;
+  loaded.Place(heap);
+  loaded.MakeSteps();
+  *steps = std::move(loaded);
+  return true;
 }
 
 }  // namespace braiddb

@@ -53,10 +53,11 @@ Status LeafSpace::Allocate(PmPtr* block) {
   return status;
 }
 
-// Pushes the blocks in reverse, so that they are allocated in ascending address order.
+// The blocks double, so that small trees are small. Pushes the blocks in reverse, so that they are allocated in ascending address
+// order.
 Status LeafSpace::Grow(uint32_t region) {
   Segment* segment = nullptr;
-  Status status = allocator_->AllocateIndex(region, 1, &segment);
+  Status status = allocator_->AllocateIndex(region, 1, &segment, (blocks_[region] + 1) * leaf_bytes_);
   if (!status.ok()) return status;
   // The generation in the header ties it to this use of the segment.
   SpaceHeader header{SpaceHeader::kMagic, tree_id_, segment->generation(), leaf_bytes_, {}, 0};

@@ -45,6 +45,8 @@ enum class BlockStart : uint8_t { kAtLeafSize, kAtXpLine };
 // Thread safety: Allocate, Free and the statistics may be called concurrently; the other methods only before them.
 class LeafSpace {
  public:
+  static constexpr uint64_t kXpLineBytes = 256;
+
   LeafSpace(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_id, uint32_t leaf_bytes,
             BlockStart start = BlockStart::kAtLeafSize);
 
@@ -67,6 +69,13 @@ class LeafSpace {
   // is freed then.
   bool FreeOthers(const std::vector<PmPtr>& used);
 
+  // Offset of the first block in a segment that begins at `segment`.
+  static uint64_t FirstBlock(BlockStart start, PmPtr segment, uint32_t leaf_bytes) {
+    if (start == BlockStart::kAtLeafSize) return leaf_bytes;
+    const uint64_t begin = segment.raw();
+    return (begin + sizeof(SpaceHeader) + kXpLineBytes - 1) / kXpLineBytes * kXpLineBytes - begin;
+  }
+
   // Allocates a block with undefined contents, from the regions in rotation. NoSpace if no region has room.
   Status Allocate(PmPtr* block);
   void Free(PmPtr block) noexcept;
@@ -74,14 +83,7 @@ class LeafSpace {
   uint64_t free_blocks() const;
 
  private:
-  // Offset of the first block in the segment.
-  uint64_t Start(const Segment& segment) const {
-    if (start_ == BlockStart::kAtLeafSize) return leaf_bytes_;
-    const uint64_t begin = segment.ptr(0).raw();
-    return (begin + sizeof(SpaceHeader) + kXpLineBytes - 1) / kXpLineBytes * kXpLineBytes - begin;
-  }
-  static constexpr uint64_t kXpLineBytes = 256;
-
+  uint64_t Start(const Segment& segment) const { return FirstBlock(start_, segment.ptr(0), leaf_bytes_); }
   // Adds a new segment to a region. NoSpace: the region has no room.
   Status Grow(uint32_t region);
   // Registers a segment and reserves room in free_ for its blocks.

@@ -91,31 +91,38 @@ void RangeTombstones::Summarize(Run* run, size_t lo, size_t hi) const {
   }
 }
 
-template <class IsOfUse, class Take>
-void RangeTombstones::Search(const Run& run, size_t lo, size_t hi, Slice key, const IsOfUse& is_of_use, const Take& take) const {
-  while (lo < hi) {
-    const size_t root = lo + (hi - lo) / 2;
-    const Place& place = run[root];
-    if (!is_of_use(place.smallest, place.largest) || order_.Compare(place.last->end, key) <= 0) return;
-    Search(run, lo, root, key, is_of_use, take);
-    const RangeTombstone& own = *place.own;
-    if (order_.Compare(own.begin, key) > 0) return;  // so do all tombstones behind it
-    if (is_of_use(own.sequence, own.sequence) && order_.Compare(key, own.end) < 0) take(own.sequence);
-    lo = root + 1;
-  }
+template <class IsOfUse, class IsBetter, class Take>
+void RangeTombstones::Search(const Run& run, size_t lo, size_t hi, Slice key, const IsOfUse& is_of_use, const IsBetter& is_better,
+                             const Take& take) const {
+  if (lo >= hi) return;
+  const size_t root = lo + (hi - lo) / 2;
+  const Place& place = run[root];
+  if (!is_of_use(place) || order_.Compare(place.last->end, key) <= 0) return;
+  const RangeTombstone& own = *place.own;
+  const bool goes_right = order_.Compare(own.begin, key) <= 0;  // or all tombstones behind it begin behind the key, too
+  if (goes_right && order_.Compare(key, own.end) < 0) take(own.sequence);
+  const bool right_first =
+      goes_right && lo < root && root + 1 < hi && is_better(run[root + 1 + (hi - root - 1) / 2], run[lo + (root - lo) / 2]);
+  if (!right_first) Search(run, lo, root, key, is_of_use, is_better, take);
+  if (goes_right) Search(run, root + 1, hi, key, is_of_use, is_better, take);
+  if (right_first) Search(run, lo, root, key, is_of_use, is_better, take);
 }
 
 uint64_t RangeTombstones::Newest(Slice key, uint64_t at_most) const {
   uint64_t newest = 0;
-  const auto is_of_use = [&](uint64_t smallest, uint64_t largest) { return largest > newest && smallest <= at_most; };
-  for (const auto& run : runs_) Search(*run, 0, run->size(), key, is_of_use, [&newest](uint64_t number) { newest = number; });
+  const auto is_of_use = [&](const Place& place) { return place.largest > newest && place.smallest <= at_most; };
+  const auto is_better = [](const Place& a, const Place& b) { return a.largest > b.largest; };
+  const auto take = [&](uint64_t number) { newest = number <= at_most ? std::max(newest, number) : newest; };
+  for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) Search(**run, 0, (*run)->size(), key, is_of_use, is_better, take);
   return newest;
 }
 
 uint64_t RangeTombstones::Next(Slice key, uint64_t above) const {
   uint64_t next = UINT64_MAX;
-  const auto is_of_use = [&](uint64_t smallest, uint64_t largest) { return smallest < next && largest > above; };
-  for (const auto& run : runs_) Search(*run, 0, run->size(), key, is_of_use, [&next](uint64_t number) { next = number; });
+  const auto is_of_use = [&](const Place& place) { return place.smallest < next && place.largest > above; };
+  const auto is_better = [](const Place& a, const Place& b) { return a.smallest < b.smallest; };
+  const auto take = [&](uint64_t number) { next = number > above ? std::min(next, number) : next; };
+  for (const auto& run : runs_) Search(*run, 0, run->size(), key, is_of_use, is_better, take);
   return next;
 }
 

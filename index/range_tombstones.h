@@ -24,9 +24,10 @@ struct RangeTombstone {
 //
 // LAYOUT  Runs, the largest first, each sorted by begin and at most half as large as its predecessor. A run is an implicit
 //         balanced tree: the root of [lo, hi) is in the middle. Each element stores the largest end and the largest and smallest
-//         sequence number of its subtree. A search skips subtrees that end before the key or cannot improve the result.
-// COST  A search is logarithmic, plus the ranges that cover the key. An insertion rebuilds the runs that it merges, logarithmic
-//       on average. Memory: 40 bytes per range.
+//         sequence number of its subtree. A search skips subtrees that end before the key or cannot improve the result, and
+//         visits the one that promises more first.
+// COST  A search is logarithmic, also if very many ranges cover the key; unless they are too new to count: it visits these. An
+//       insertion rebuilds the runs that it merges, logarithmic on average. Memory: 40 bytes per range.
 // CONCURRENCY  const methods may be called by any number of threads.
 class RangeTombstones : public std::enable_shared_from_this<RangeTombstones> {
  public:
@@ -64,10 +65,11 @@ class RangeTombstones : public std::enable_shared_from_this<RangeTombstones> {
   explicit RangeTombstones(const KeyOrder& order) : order_(order) {}
   std::shared_ptr<const Run> MakeRun(std::vector<Tombstone> sorted) const;
   void Summarize(Run* run, size_t lo, size_t hi) const;
-  // Visits the tombstones of a subtree that cover the key. `is_of_use(smallest, largest)`: false to skip a subtree;
-  // `take(number)`: called for a tombstone that covers the key.
-  template <class IsOfUse, class Take>
-  void Search(const Run& run, size_t lo, size_t hi, Slice key, const IsOfUse& is_of_use, const Take& take) const;
+  // Visits the tombstones of a subtree that cover the key. `is_of_use(place)`: false to skip its subtree; `is_better(a, b)`: true
+  // if the subtree of `a` is to be visited before that of `b`; `take(number)`: called for a tombstone that covers the key.
+  template <class IsOfUse, class IsBetter, class Take>
+  void Search(const Run& run, size_t lo, size_t hi, Slice key, const IsOfUse& is_of_use, const IsBetter& is_better,
+              const Take& take) const;
   std::vector<Tombstone> Join(const Run& a, const Run& b) const;
   void AddRun(std::vector<Tombstone> sorted);
 

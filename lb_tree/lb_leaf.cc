@@ -5,27 +5,12 @@
 #include <cstring>
 
 #include "index/link.h"
+#include "lb_tree/lb_leaf_changes.h"
 #include "util/check.h"
 #include "util/mutant.h"
 #include "util/prefetch.h"
 
 namespace braiddb {
-
-// `words`: words 0 to 2; block 0 has two. `fingerprints`: offset in bytes of slot 0's.
-struct LbLeaf::Header {
-  uint64_t words[3];
-  uint32_t bitmap;
-  uint32_t fingerprints;
-
-  void SetFingerprint(uint32_t slot, uint8_t fingerprint) {
-    const uint32_t byte = fingerprints + slot;
-    words[byte / 8] = (words[byte / 8] & ~(uint64_t{0xff} << (byte % 8 * 8))) | uint64_t{fingerprint} << (byte % 8 * 8);
-  }
-  uint8_t fingerprint(uint32_t slot) const {
-    const uint32_t byte = fingerprints + slot;
-    return static_cast<uint8_t>(words[byte / 8] >> (byte % 8 * 8));
-  }
-};
 
 // ---- Reads
 
@@ -69,16 +54,26 @@ uint32_t LbLeaf::Collect(LbEntry* entries, uint8_t* positions) const {
 }
 
 void LbLeaf::Prefetch() const {
-  if (blocks_ == 1) return PrefetchAll(words_, kLbBlockBytes);
+  if (blocks_ == 1) return FetchAll();
   for (uint32_t block = 0; block < blocks_; ++block) braiddb::Prefetch(Block(block));
 }
 
-bool LbLeaf::IsValid(uint64_t owner) const {
+// Everything but the fingerprints.
+bool LbLeaf::IsSound(uint64_t owner, uint64_t tag) const {
   const uint64_t first = LoadRelaxed(words_);
   if (!IsLink(owner, link()) || (first >> kSlots & 1) != 0) return false;
-  for (uint32_t block = 0; block < blocks_; ++block) {
+  for (uint32_t block = 1; block < blocks_; ++block) {
     constexpr uint64_t kUnused = ~(uint64_t{kAllSlots} | uint64_t{kAllSlots} << kBitmapShift);
-    if (block > 0 && ((LoadRelaxed(Block(block)) & kUnused) != 0 || LoadRelaxed(Block(block) + 3) != 0)) return false;
+    if ((LoadRelaxed(Block(block)) & kUnused) != 0 || LoadRelaxed(Block(block) + kTag) != (block == 1 ? tag : 0)) return false;
+  }
+  return true;
+}
+
+bool LbLeaf::IsValid(uint64_t owner, uint64_t tag) const { return IsSound(owner, tag); }
+
+bool LbLeaf::IsValid(uint64_t owner) const {
+  if (!IsSound(owner, 0)) return false;
+  for (uint32_t block = 0; block < blocks_; ++block) {
     const Header header = LoadHeader(block);
     for (uint32_t bitmap = header.bitmap; bitmap != 0; bitmap &= bitmap - 1) {
       const auto slot = static_cast<uint32_t>(std::countr_zero(bitmap));
@@ -87,6 +82,22 @@ bool LbLeaf::IsValid(uint64_t owner) const {
   }
   return true;
 }
+
+uint32_t LbLeaf::FindAll(uint8_t fingerprint, uint64_t key, LbEntry* entries) const {
+  uint32_t count = 0;
+  for (uint32_t block = 0; block < blocks_; ++block) {
+    const uint64_t* const words = Block(block);
+    uint32_t matches = block == 0 ? Matches(LoadAcquire(words), LoadAcquire(words + 1), fingerprint) >> 2
+                                  : Matches(LoadAcquire(words + 1), LoadAcquire(words + 2), fingerprint);
+    for (matches &= Bitmap(block); matches != 0; matches &= matches - 1) {
+      const LbEntry entry = At(block * kSlots + static_cast<uint32_t>(std::countr_zero(matches)));
+      if (entry.key == key) entries[count++] = entry;
+    }
+  }
+  return count;
+}
+
+uint8_t LbLeaf::FingerprintAt(uint32_t position) const { return LoadHeader(position / kSlots).fingerprint(position % kSlots); }
 
 // ---- Headers
 
@@ -102,10 +113,23 @@ LbLeaf::Header LbLeaf::LoadHeader(uint32_t block) const {
 }
 
 void LbLeaf::StoreHeader(uint32_t block, const Header& header) const {
+  (void)StoreFingerprints(block, header);
+  StoreWord0(block, header);
+}
+
+bool LbLeaf::StoreFingerprints(uint32_t block, const Header& header) const {
   uint64_t* const words = Block(block);
+  bool is_changed = false;
   for (uint32_t i = block == 0 ? 1 : 2; i > 0; --i) {
-    if (LoadRelaxed(words + i) != header.words[i]) StoreWord(words + i, header.words[i]);
+    if (LoadRelaxed(words + i) == header.words[i]) continue;
+    StoreWord(words + i, header.words[i]);
+    is_changed = true;
   }
+  return is_changed;
+}
+
+void LbLeaf::StoreWord0(uint32_t block, const Header& header) const {
+  uint64_t* const words = Block(block);
   const int shift = block == 0 ? 0 : kBitmapShift * static_cast<int>(alt());
   StoreWord(words, (header.words[0] & ~(uint64_t{kAllSlots} << shift)) | uint64_t{header.bitmap} << shift);
 }
@@ -199,15 +223,17 @@ bool LbLeaf::Relink(Persistence* persistence, uint64_t link) const {
 
 // ---- New leaves and splits
 
-void LbLeaf::Make(Persistence* persistence, std::span<const LbEntry> entries, uint64_t link) const {
+template <class Entries, class EntryOf, class FingerprintOf>
+void LbLeaf::Make(Persistence* persistence, const Entries& entries, uint64_t link, uint64_t tag, const EntryOf& entry_of,
+                  const FingerprintOf& fingerprint_of) const {
   BRAIDDB_CHECK(entries.size() <= capacity());
   Header headers[kMaxBlocks];
   for (uint32_t block = 0; block < blocks_; ++block) headers[block] = {{0, 0, 0}, 0, block == 0 ? 2u : 8u};
   size_t next = 0;
   const auto fill = [&](uint32_t block, uint32_t begin, uint32_t end) {
     for (uint32_t slot = end; slot-- > begin && next < entries.size(); ++next) {
-      StoreEntry(block * kSlots + slot, entries[next]);
-      headers[block].SetFingerprint(slot, Fingerprint(entries[next].key));
+      StoreEntry(block * kSlots + slot, entry_of(entries[next]));
+      headers[block].SetFingerprint(slot, fingerprint_of(entries[next]));
       headers[block].bitmap |= 1u << slot;
     }
   };
@@ -219,7 +245,7 @@ void LbLeaf::Make(Persistence* persistence, std::span<const LbEntry> entries, ui
     const Header& header = headers[block];
     uint64_t* const words = Block(block);
     if (block > 0) {
-      StoreWord(words + 3, 0);
+      StoreWord(words + kTag, block == 1 ? tag : 0);
       StoreWord(words + 2, header.words[2]);
     }
     StoreWord(words + 1, header.words[1]);
@@ -235,6 +261,18 @@ void LbLeaf::Make(Persistence* persistence, std::span<const LbEntry> entries, ui
   }
 }
 
+void LbLeaf::Make(Persistence* persistence, std::span<const LbEntry> entries, uint64_t link) const {
+  Make(
+      persistence, entries, link, 0, [](const LbEntry& entry) { return entry; },
+      [](const LbEntry& entry) { return Fingerprint(entry.key); });
+}
+
+void LbLeaf::Make(Persistence* persistence, std::span<const LbTaggedEntry> entries, uint64_t link, uint64_t tag) const {
+  Make(
+      persistence, entries, link, tag, [](const LbTaggedEntry& entry) { return entry.entry; },
+      [](const LbTaggedEntry& entry) { return entry.fingerprint; });
+}
+
 void LbLeaf::PrepareSplit(Persistence* persistence, const uint32_t* kept, uint64_t link) const {
   const uint32_t other = 1 - alt();
   StoreWord(&words_[kNext + other], link);
@@ -248,11 +286,15 @@ void LbLeaf::PrepareSplit(Persistence* persistence, const uint32_t* kept, uint64
 }
 
 bool LbLeaf::CommitSplit(Persistence* persistence, uint32_t kept) const {
+  SwitchTo(kept);
+  return BRAIDDB_MUTANT("lb-split-not-flushed") || PersistSplit(persistence);
+}
+
+void LbLeaf::SwitchTo(uint32_t kept) const {
   const uint64_t word = LoadRelaxed(words_);
   const uint64_t switched = (word & ~uint64_t{kAllSlots}) | kept;
   if (BRAIDDB_MUTANT("lb-alt-in-two-stores")) StoreWord(words_, switched);
   StoreWord(words_, switched ^ uint64_t{1} << kAltBit);
-  return BRAIDDB_MUTANT("lb-split-not-flushed") || persistence->Persist(words_, sizeof(*words_));
 }
 
 }  // namespace braiddb

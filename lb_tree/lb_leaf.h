@@ -8,16 +8,20 @@
 //             240  next[2]    u64   links (index/link.h) to the leaf with the next larger keys; next[alt] counts
 //   Block b > 0 0  word 0     u64   bits 0–13 bitmap[0]; bits 16–29 bitmap[1]; bitmap[alt] counts (block 0's alt)
 //               8  words 1, 2 u64   fingerprints of slots 0–7, of slots 8–13
-//              24  word 3     u64   zero
+//              24  word 3     u64   block 1: the tag, which a tree chooses when it makes the leaf; 0 in LbTree. Others: zero
 //              32  slots 0–13       16 bytes each: 0–1 in line 0, 2–5 in line 1, 6–9 in line 2, 10–13 in line 3
 //   A slot is used if its bit is set in the bitmap that counts. Bytes of other slots have no meaning. Keys are unique.
 //   The paper distributes headers too. The second bitmap lets one bit of block 0 switch the bitmaps of all blocks.
 // COMMIT POINT   Insert, move, delete: the store of word 0 of the block. Update: the store of the value. Split: the store of word
 //                0 of block 0, which has the new alt and block 0's new bitmap. Each is flushed and fenced.
-// PERSIST ORDER  Insert into line 0: P1 the entry, the fingerprint and word 0, in this order, in one line: one flush, one fence.
-//                [CC-70] Insert into another line: P1 the entry, and the entries that move from line 0 into other free slots of
-//                the line; one fence  P2 fingerprints, then word 0, in line 0. [CC-71] Split: P1 the new leaf, next[1 - alt], and
-//                bitmap[1 - alt] of the other blocks; one fence  P2 word 0 of block 0. [CC-72]
+// PERSIST ORDER  Insert into line 0: P1 the entry, the fingerprint and word 0, in this order, in one line; one flush, one fence
+//                [CC-70].
+//                Insert into another line: P1 the entry, and the entries that move from line 0 into other free slots of the line;
+//                one fence  P2 fingerprints, then word 0, in line 0 [CC-71].
+//                Split: P1 the new leaf, next[1 - alt], and bitmap[1 - alt] of the other blocks; one fence  P2 word 0 of block 0
+//                [CC-72].
+//                Several changes (LbLeaf::Changes): P1 entries in free slots, and fingerprints behind word 0; one fence  P2 word
+//                0 of each block, and new values; one fence. Relies on no order of stores to one line [CC-76].
 // RECOVERY       No repair: whichever word 0 is on media, all that it refers to is. A leaf is valid if and only if its link's
 //                hash matches, the bits that must be zero are, and the fingerprints of used slots match their keys.
 // CONCURRENCY    One writer at a time, under the leaf's VersionLock, which it holds until the change is durable. Readers take no
@@ -31,6 +35,7 @@
 
 #include "lb_tree/media_word.h"
 #include "pmem/persistence.h"
+#include "util/prefetch.h"
 #include "util/random.h"
 
 namespace braiddb {
@@ -41,6 +46,12 @@ struct LbEntry {
   friend bool operator==(const LbEntry&, const LbEntry&) = default;
 };
 static_assert(sizeof(LbEntry) == 16);
+
+// An entry whose fingerprint is not that of the key word.
+struct LbTaggedEntry {
+  LbEntry entry;
+  uint8_t fingerprint;
+};
 
 inline constexpr uint32_t kLbBlockBytes = 256;
 inline constexpr uint32_t kMaxLbLeafBytes = 4096;
@@ -99,9 +110,26 @@ class LbLeaf {
   // fence, the second step publishes the link and the bitmaps at once.
   void PrepareSplit(Persistence* persistence, const uint32_t* kept, uint64_t link) const;
   [[nodiscard]] bool CommitSplit(Persistence* persistence, uint32_t kept) const;
+  // The second step in two parts: the store, and its persist.
+  void SwitchTo(uint32_t kept) const;
+  [[nodiscard]] bool PersistSplit(Persistence* persistence) const { return persistence->Persist(words_, sizeof(*words_)); }
 
   // For an open. `owner`: of the link.
   bool IsValid(uint64_t owner) const;
+
+  // ---- For trees in which the fingerprint is not that of the key word, and several entries may have one key word. REQUIRES: the
+  // leaf has two blocks or more.
+
+  // As Make and IsValid above. `tag`: stays as long as the leaf. Does not verify fingerprints.
+  void Make(Persistence* persistence, std::span<const LbTaggedEntry> entries, uint64_t link, uint64_t tag) const;
+  bool IsValid(uint64_t owner, uint64_t tag) const;
+  uint64_t tag() const { return LoadAcquire(Block(1) + kTag); }
+  // Copies the entries with this fingerprint and key to `entries`, which has room for kMaxEntries. Returns their number.
+  uint32_t FindAll(uint8_t fingerprint, uint64_t key, LbEntry* entries) const;
+  uint8_t FingerprintAt(uint32_t position) const;
+  uint64_t* LinkWord() const { return &words_[kNext + alt()]; }
+  class Changes;
+  void FetchAll() const { PrefetchAll(words_, uint64_t{blocks_} * kLbBlockBytes); }
   void FlushAll(Persistence* persistence) const { persistence->Flush(words_, uint64_t{blocks_} * kLbBlockBytes); }
 
  private:
@@ -111,6 +139,7 @@ class LbLeaf {
   static constexpr int kAltBit = 15;
   static constexpr int kBitmapShift = 16;
   static constexpr uint32_t kNext = 30;
+  static constexpr uint32_t kTag = 3;  // word in block 1
   // Word of slot 0, and number of slots in line 0.
   static constexpr uint32_t FirstWord(uint32_t block) { return block == 0 ? 2 : 4; }
   static constexpr uint32_t SlotsInLine0(uint32_t block) { return (kLineWords - FirstWord(block)) / 2; }
@@ -132,9 +161,16 @@ class LbLeaf {
   Header LoadHeader(uint32_t block) const;
   // Stores the fingerprints that changed, then word 0.
   void StoreHeader(uint32_t block, const Header& header) const;
+  // The words behind word 0. Returns true if one has changed.
+  bool StoreFingerprints(uint32_t block, const Header& header) const;
+  void StoreWord0(uint32_t block, const Header& header) const;
   [[nodiscard]] bool InsertBehindLine0(Persistence* persistence, uint32_t block, uint32_t slot, const LbEntry& entry,
                                        bool move_entries) const;
   void StoreEntry(uint32_t position, const LbEntry& entry) const;
+  bool IsSound(uint64_t owner, uint64_t tag) const;
+  template <class Entries, class EntryOf, class FingerprintOf>
+  void Make(Persistence* persistence, const Entries& entries, uint64_t link, uint64_t tag, const EntryOf& entry_of,
+            const FingerprintOf& fingerprint_of) const;
 
   uint64_t* const words_;
   const uint32_t blocks_;

@@ -16,11 +16,7 @@
 //                lock of one leaf until its change is durable, so a reader never sees what a crash would take back. Writers of
 //                different leaves run in parallel, except that the locks of leaves are shared by hash.
 // LIFETIME       A removed leaf is reused at once: readers that are late find its version changed.
-// AS A LAST LEVEL  Keys would be the first eight bytes of user keys, values the addresses of log entries. Missing for that:
-//                several entries with one key word, in the order of entries (versions, and keys that begin alike;
-//                nvtree/leaf_order.h); epochs while a reader follows a value; changes of many keys that commit a leaf at a time;
-//                an image of the inner nodes for a clean close; `check` and `dump`. Leaves have no checksum beyond hashes of
-//                links and fingerprints.
+// AS A LAST LEVEL  levels/lb_tree/lb_entry_tree.h has the same leaves and another tree around them.
 #pragma once
 
 #include <atomic>

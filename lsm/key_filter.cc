@@ -115,6 +115,36 @@ std::unique_ptr<KeyFilter> KeyFilter::Attach(const SharedMemory& memory, const s
   return filter;
 }
 
+// LAYOUT  A block Stored, then a block for each part.
+void KeyFilter::Store(BlockFileWriter* file) const {
+  Stored stored{bits_per_key_, parts(), room_, part_keys_, keys(), {}};
+  for (uint32_t i = 0; i < stored.parts; ++i) stored.blocks[i] = parts_[i].blocks.size();
+  file->AppendBlock(&stored, sizeof stored);
+  for (uint32_t i = 0; i < stored.parts; ++i) file->AppendBlock(&parts_[i].blocks[0], parts_[i].blocks.bytes());
+}
+
+std::unique_ptr<KeyFilter> KeyFilter::Load(const BlockFileReader& file, uint64_t offset, uint32_t bits_per_key,
+                                           uint64_t most_bytes, SharedHeap* heap) {
+  Stored stored;
+  if (!file.ReadBlock(&offset, &stored, sizeof stored) || stored.bits_per_key != bits_per_key) return nullptr;
+  if (stored.parts == 0 || stored.parts > kMaxParts) return nullptr;
+  std::unique_ptr<KeyFilter> filter(new KeyFilter(bits_per_key, most_bytes, heap));
+  for (uint32_t i = 0; i < stored.parts; ++i) {
+    const uint64_t count = stored.blocks[i];
+    if (count == 0 || count > file.bytes() / sizeof(Block) || count * sizeof(Block) > most_bytes - filter->bytes())
+      return nullptr;
+    HugeArray<Block> blocks(count, heap, HugeArray<Block>::Sharing::kOptional);
+    if (blocks.empty() || !file.ReadBlock(&offset, &blocks[0], blocks.bytes())) return nullptr;
+    filter->bytes_.fetch_add(blocks.bytes(), std::memory_order_relaxed);
+    filter->parts_[i].blocks = std::move(blocks);
+  }
+  filter->count_ = static_cast<uint32_t>(stored.parts);
+  filter->room_ = stored.room;
+  filter->part_keys_ = stored.part_keys;
+  filter->keys_ = stored.keys;
+  return filter;
+}
+
 // Rounds the size up to whole blocks. Readers see the part only after the store of count_, so they need no lock.
 bool KeyFilter::AddPart(uint64_t keys) {
   const uint32_t count = count_.load(std::memory_order_relaxed);

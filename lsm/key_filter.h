@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "util/block_file.h"
 #include "util/huge_array.h"
 #include "util/prefetch.h"
 #include "util/shared_memory.h"
@@ -43,6 +44,12 @@ class KeyFilter {
   // The filter of another process, for reading only. `memory` maps the SharedHeap of that process, and must outlive the filter.
   // Null if `parts` is empty, or has a range that is none. May throw std::bad_alloc.
   static std::unique_ptr<KeyFilter> Attach(const SharedMemory& memory, const std::vector<SharedRange>& parts);
+  // Writes the filter to a file. REQUIRES: no addition meanwhile.
+  void Store(BlockFileWriter* file) const;
+  // The filter that Store wrote at `offset`. `most_bytes`, `heap`: as for Create. Null if it was made with other bits per key, if
+  // it has more bytes, if the file is damaged, or without memory. May throw std::bad_alloc.
+  static std::unique_ptr<KeyFilter> Load(const BlockFileReader& file, uint64_t offset, uint32_t bits_per_key, uint64_t most_bytes,
+                                         SharedHeap* heap);
   // The largest capacity of a first part for which a second part, twice as large, also fits into `most_bytes`.
   static uint64_t KeysOfFirstPart(uint32_t bits_per_key, uint64_t most_bytes) {
     return std::min(most_bytes, uint64_t{1} << 50) / sizeof(Block) / 3 * 8 * sizeof(Block) / std::max(1u, bits_per_key);
@@ -105,6 +112,11 @@ class KeyFilter {
   KeyFilter(uint32_t bits_per_key, uint64_t most_bytes, SharedHeap* heap)
       : bits_per_key_(bits_per_key), heap_(heap), most_bytes_(most_bytes) {}
   bool AddPart(uint64_t keys);
+  // What a file says of a filter, before its parts.
+  struct Stored {
+    uint64_t bits_per_key, parts, room, part_keys, keys;
+    uint64_t blocks[kMaxParts];  // of each part
+  };
   template <class IsKnown>
   void AddUnless(std::span<const uint64_t> hashes, const IsKnown& is_known);
 

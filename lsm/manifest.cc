@@ -7,6 +7,7 @@
 #include "lsm/manifest_record.h"
 #include "util/check.h"
 #include "util/mutant.h"
+#include "util/random.h"
 
 namespace braiddb {
 namespace {
@@ -144,6 +145,18 @@ Status Manifest::ForgetTornCommit() {
 
 uint8_t* Manifest::SlotAt(uint64_t generation) const {
   return object_ + sizeof(ManifestHeader) + SlotOf(generation) * slot_bytes_;
+}
+
+uint64_t Manifest::stamp() const {
+  const auto* const record = reinterpret_cast<const ManifestRecord*>(SlotAt(generation_));
+  return record->checksum ^ Mix64(LoadRelaxed(&reinterpret_cast<const ManifestHeader*>(object_)->stamp_seed));
+}
+
+bool Manifest::DrawStamp() {
+  Persistence* const persistence = regions_->persistence();
+  uint64_t* const seed = &reinterpret_cast<ManifestHeader*>(object_)->stamp_seed;
+  StoreRelease(seed, RegionSet::NewDatabaseId());
+  return persistence->mode() == PersistMode::kPage || persistence->Persist(seed, sizeof(*seed));
 }
 
 uint64_t Manifest::bytes() const { return sizeof(ManifestHeader) + 2 * slot_bytes_; }

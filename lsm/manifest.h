@@ -1,7 +1,8 @@
 // Manifest: the durable root above the log. It names the tables of L0, the log boundary and the running merge.
 //
 // LAYOUT  One metadata object in region 0 (MetadataSlot::kManifest or kManifest2): a header line, then two slots of equal size.
-//           header    0 magic u64, 8 selector u64 (generation of the valid slot), 16 slot_bytes u64
+//           header    0 magic u64, 8 selector u64 (generation of the valid slot), 16 slot_bytes u64, 24 stamp_seed u64 (any
+//                     value is valid)
 //           slot      ManifestRecord, then table_count × (TableRecord, heads[regions][kMaxHeight]), then family_count ×
 //                     (FamilyRecord, name, zeros to a multiple of 8)
 //         Generation g lives in slot g mod 2.
@@ -141,6 +142,12 @@ class Manifest {
   Status CommitLast(const ManifestState& state);
   // Whether the newest commit was of a clean close.
   bool is_clean() const { return is_clean_; }
+
+  // A number that tells the newest record from all others of this database, and from those of its copies: records of the same
+  // shape would have one checksum, so a random number belongs to it.
+  uint64_t stamp() const;
+  // Gives the newest record another stamp. Durable when it returns true; on a disk not before the next sync.
+  bool DrawStamp();
 
   // Size of the object in bytes.
   uint64_t bytes() const;

@@ -12,13 +12,14 @@
 
 namespace braiddb {
 
-// The header line. `magic` is stored last at creation; `selector` is the only field that changes later.
+// The header line. `magic` is stored last at creation. Later `selector` changes, and `stamp_seed` at a close.
 struct ManifestHeader {
   static constexpr uint64_t kMagic = 0x464e4d4449415242;  // "BRAIDMNF"
   uint64_t magic;
   uint64_t selector;
   uint64_t slot_bytes;
-  uint64_t reserved[5];
+  uint64_t stamp_seed;  // random, part of Manifest::stamp; 0: none was drawn
+  uint64_t reserved[4];
 };
 static_assert(sizeof(ManifestHeader) == kCacheLine);
 

@@ -2,6 +2,7 @@
 
 #include "pmem/region_set.h"
 #include "util/spin.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 
@@ -66,6 +67,7 @@ std::vector<std::shared_ptr<LogExtent>> Memtable::TakeExtents() {
 
 // Waits for the boundary if the successor is published and the boundary is not drawn yet; rotation draws it at once.
 Memtable* MemtableBehind(Memtable* active, uint64_t sequence) {
+  BRAIDDB_SYNC_POINT("MemtableBehind");
   for (;;) {
     // seq_cst: as in MemtableFor.
     Memtable* successor = active->successor.load(std::memory_order_seq_cst);

@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "index/link.h"
+#include "leaf_tree/element.h"
 #include "pmem/persistence.h"
 #include "pmem/pm_ptr.h"
 #include "pmem/region_set.h"
@@ -39,18 +40,6 @@
 #include "util/random.h"
 
 namespace braiddb {
-
-// An element: the first eight bytes of a key as an ordered number (KeyOrder::Prefix), and a value. In the last level of a
-// database the value is the PmPtr of the log entry.
-struct Element {
-  uint64_t key;
-  uint64_t value;
-
-  friend bool operator==(const Element&, const Element&) = default;
-};
-static_assert(sizeof(Element) == 16);
-
-inline constexpr uint32_t kElementsPerLine = kCacheLine / sizeof(Element);
 
 inline constexpr uint32_t kMinLeafBytes = 512;
 inline constexpr uint32_t kMaxLeafBytes = 4096;
@@ -84,11 +73,6 @@ static_assert(sizeof(Leaf) == Leaf::kHeaderBytes && offsetof(Leaf, negative) == 
 static_assert(Leaf::kMaxElements <= 4 * 64);
 
 // Link owners: for `next`, the address of its leaf; for the link to the first leaf, the tree's id.
-
-struct LeafChange {
-  Element element;
-  bool negative = false;
-};
 
 // Writes a leaf that is not linked yet and flushes its lines. The leaf is durable after the next fence. `sorted`: at most the
 // capacity.
@@ -190,13 +174,6 @@ inline void FetchLeaf(const Leaf& leaf, uint32_t bytes, uint32_t sorted, double 
   const uint32_t appended = std::max(1 + sorted / kElementsPerLine, first + around);
   fetch(appended, std::min(appended + kFetchedLines / 2, count));
 }
-
-// The result of a visitor.
-enum class Visited {
-  kGoOn,     // continue
-  kPastKey,  // the element's key is larger than the target; later sorted elements are not needed
-  kEnough,   // stop the visit
-};
 
 // The first element of [begin, end) that is not before the target. The elements are sorted and have one key word.
 // `compare(element)` is < 0 for elements before the target, and is never called for cancelled elements: their entries may be

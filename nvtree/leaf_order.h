@@ -25,8 +25,8 @@
 
 #include "index/bit_tree.h"
 #include "index/key_order.h"
+#include "leaf_tree/separator.h"
 #include "nvtree/leaf.h"
-#include "nvtree/separator.h"
 #include "pmem/pm_ptr.h"
 #include "pmem/region_set.h"
 #include "util/prefetch.h"

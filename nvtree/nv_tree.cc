@@ -1,205 +1,101 @@
 #include "nvtree/nv_tree.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 
-#include "nvtree/inner_image.h"
 #include "util/mutant.h"
 
 namespace braiddb {
 namespace {
 
-uint64_t ComputeChecksum(const NvTreeRoot& root) { return XXH3_64bits(&root, offsetof(NvTreeRoot, checksum)); }
-
-// Entry order: key ascending, then sequence number descending.
-int CompareKeys(const KeyOrder& order, const SearchKey& a, const SearchKey& b) {
-  if (a.prefix != b.prefix) return a.prefix < b.prefix ? -1 : 1;
-  const int by_key = order.Compare(a.key, b.key);
-  if (by_key != 0) return by_key;
-  if (a.sequence == b.sequence) return 0;
-  return a.sequence > b.sequence ? -1 : 1;
-}
-
-// If more than 1 / kEmptyShare of the leaves are empty, Close stores no image, so that the next open rebuilds.
-constexpr size_t kEmptyShare = 16;
-
-uint64_t TreeIdOf(uint64_t database_id, uint64_t number) {
-  return Mix64(database_id ^ NvTreeRoot::kMagic ^ number * 0x9e3779b97f4a7c15ull);
-}
+// A leaf that would have more appended elements is replaced by a sorted one, because each search scans the appended elements.
+constexpr size_t kMostAppended = kCrashTest ? 8 : 32;
 
 }  // namespace
 
-bool IsNvTreeRoot(const NvTreeRoot& root, uint64_t database_id, uint64_t number) {
-  return root.magic == NvTreeRoot::kMagic && root.checksum == ComputeChecksum(root) &&
-         root.tree_id == TreeIdOf(database_id, number) && IsLeafSize(static_cast<uint32_t>(root.leaf_bytes));
+bool IsNvTreeRoot(const LeafTreeRoot& root, uint64_t database_id, uint64_t number) {
+  return IsLeafTreeRoot(root, kNvTreeMagic, database_id, number) && IsLeafSize(static_cast<uint32_t>(root.leaf_bytes));
 }
 
 // ---- Life
 
-NvTree::NvTree(const NvTreeParts& parts, NvTreeRoot* root)
-    : parts_(parts),
-      root_(root),
-      leaf_bytes_(static_cast<uint32_t>(root->leaf_bytes)),
-      space_(std::make_shared<LeafSpace>(parts.regions, parts.segments, root->tree_id, leaf_bytes_)),
-      orders_(std::make_shared<LeafOrders>(parts.regions->count(), leaf_bytes_)),
-      inner_(parts.order, parts.epochs) {}
+NvTree::NvTree(const LeafTreeParts& parts, LeafTreeRoot* root)
+    : LeafTree(parts, root, BlockStart::kAtLeafSize, "NV-Tree"),
+      orders_(std::make_shared<LeafOrders>(parts.regions->count(), leaf_bytes_)) {}
 
-// A crash in Create is a crash in the creation of the database or family, which starts over.
 Status NvTree::Create(RegionSet* regions, SegmentAllocator* segments, uint32_t leaf_bytes, const LevelPlace& place) {
   if (!IsLeafSize(leaf_bytes)) return Status::InvalidArgument("the leaves of an NV-Tree have 512, 1024, 2048 or 4096 bytes");
-  void* object = nullptr;
-  Status status = place.Take(regions, 0, sizeof(NvTreeRoot), &object);
-  if (!status.ok()) return status;
-  auto* root = static_cast<NvTreeRoot*>(object);
-  root->magic = NvTreeRoot::kMagic;
-  root->tree_id = TreeIdOf(regions->database_id(), place.number);
-  root->leaf_bytes = leaf_bytes;
-  root->checksum = ComputeChecksum(*root);
-  Persistence* const persistence = regions->persistence();
-  if (!persistence->Persist(root, sizeof(*root))) return persistence->error();
-  LeafSpace space(regions, segments, root->tree_id, leaf_bytes);
+  LeafTreeRoot* root = nullptr;
   PmPtr first;
-  status = space.Allocate(&first);
+  Status status = CreateRoot(regions, segments, kNvTreeMagic, leaf_bytes, BlockStart::kAtLeafSize, place, &root, &first);
   if (!status.ok()) return status;
-  MakeLeaf(persistence, regions->Resolve<Leaf>(first), root->tree_id, first, leaf_bytes, {}, PmPtr());
-  // ORDER: the leaf before the link to it. [CC-43]
-  if (!persistence->Drain()) return persistence->error();
-  StoreRelease(&root->first, MakeLink(root->tree_id, first));
-  return persistence->Persist(&root->first, sizeof(root->first)) ? Status::OK() : persistence->error();
+  MakeLeaf(regions->persistence(), regions->Resolve<Leaf>(first), root->tree_id, first, leaf_bytes, {}, PmPtr());
+  return LinkFirst(regions, root, first);
 }
 
-// STEPS  1. Verify the root.  2. Find the segments of leaves and of the image.  3. Load the image, if it is valid.  4. Remove the
-//        link to the image.  5. Without an image, rebuild.  6. Release segments that no structure uses.
-// CRASH  Before 4 nothing has changed except released images that were not linked. After 4 the next open rebuilds.
-Status NvTree::Open(const NvTreeParts& parts, uint32_t threads, bool verify, std::unique_ptr<NvTree>* result) try {
-  auto* root = static_cast<NvTreeRoot*>(parts.place.Find(*parts.regions, 0, sizeof(NvTreeRoot)));
+Status NvTree::Open(const LeafTreeParts& parts, uint32_t threads, bool verify, std::unique_ptr<NvTree>* result) {
+  auto* root = static_cast<LeafTreeRoot*>(parts.place.Find(*parts.regions, 0, sizeof(LeafTreeRoot)));
   if (root == nullptr || !IsNvTreeRoot(*root, parts.regions->database_id(), parts.place.number)) {
     return Status::Corruption("the root of the NV-Tree is missing or damaged; restore the database from a copy");
   }
   std::unique_ptr<NvTree> tree(new NvTree(parts, root));
-  if (!tree->space_->FindSegments()) return parts.regions->persistence()->error();
-  Status status = tree->FindImageSegment();
-  if (!status.ok()) return status;
-  tree->from_image_ = !verify && tree->LoadImage();
-  // ORDER: the image is forgotten before a rebuild, which may change links. [CC-44]
-  status = tree->ForgetImage();
-  if (status.ok() && !tree->from_image_) status = tree->Rebuild(threads);
-  if (status.ok() && parts.is_alone) status = tree->ReleaseUnowned();
+  Status status = tree->Load(threads, verify);
   if (status.ok()) *result = std::move(tree);
   return status;
-} catch (const std::bad_alloc&) {
-  return NoMemory();
 }
 
-Status NvTree::ReleaseSegments() {
-  std::vector<Segment*> own = space_->segments();
-  if (image_segment_ != nullptr) own.push_back(image_segment_);
-  for (Segment* segment : own) {
-    Status status = parts_.segments->Release(segment);
-    if (!status.ok()) return status;
-  }
-  return Status::OK();
+// ---- Leaves
+
+uint32_t NvTree::WriteLeaf(PmPtr place, const Separator&, const Separator*, std::span<const Element> elements, PmPtr next) {
+  MakeLeaf(persistence(), At(place), root_->tree_id, place, leaf_bytes_, elements, next);
+  return static_cast<uint32_t>(elements.size());
 }
 
-// STEPS  1. P1 write the image, durably.  2. P2 store and persist its link.
-// CRASH  Before 2 there is no link, and the next open rebuilds. After 2 the image is valid, since no change follows.
-Status NvTree::Close() try {
-  std::lock_guard lock(structure_mutex_);
-  if (failed_.load(std::memory_order_relaxed)) return Failure();
-  // A rebuild removes empty leaves; an image would prevent it.
-  uint64_t empty = 0;
-  const std::vector<InnerNodes::Child> children = inner_.Children();
-  for (const InnerNodes::Child& child : children) empty += At(child.leaf)->count() == 0;
-  if (empty > children.size() / kEmptyShare + 1) return Status::OK();
-  Status status = WriteImage(parts_.regions, parts_.segments, root_->tree_id, children, &image_segment_);
-  if (status.IsNoSpace()) return Status::OK();
-  if (!status.ok()) return Fail(status);
-  StoreRelease(&root_->image, MakeLink(ImageOwner(*root_), image_segment_->ptr(0)));
-  Persistence* const persistence = parts_.regions->persistence();
-  return persistence->Persist(&root_->image, sizeof(root_->image)) ? Status::OK() : Fail(persistence->error());
-} catch (const std::bad_alloc&) {
-  return NoMemory();
+bool NvTree::HasRoom(const InnerNodes::Range& range, std::span<const LeafChange> changes) const {
+  const Leaf& leaf = *At(range.leaf);
+  const size_t elements = leaf.count() + changes.size();
+  return elements <= Capacity() && elements - std::min<size_t>(elements, leaf.sorted()) <= kMostAppended;
 }
 
-// A damaged image is no error: the leaves are the truth.
-bool NvTree::LoadImage() {
-  const uint64_t link = LoadRelaxed(&root_->image);
-  if (link == 0 || !IsLink(ImageOwner(*root_), link)) return false;
-  InnerNodes::NewChildren children;
-  if (image_segment_ == nullptr || image_segment_->ptr(0) != LinkTarget(link)) return false;
-  if (!ReadImage(image_segment_->data(), image_segment_->capacity(), image_segment_->generation(), root_->tree_id, &children))
-    return false;
-  // The checksums cover the image's bytes; these checks ensure that its leaves are distinct blocks and start at the root's first
-  // leaf.
-  std::vector<PmPtr> leaves;
-  leaves.reserve(children.size());
-  for (const InnerNodes::Child& child : children.all()) leaves.push_back(child.leaf);
-  if (leaves.empty() || LinkTarget(LoadRelaxed(&root_->first)) != leaves.front() || !space_->FreeOthers(leaves)) return false;
-  const EpochManager::Guard guard = parts_.epochs->Enter();
-  inner_.Build(children.all());
-  children.Give();
+bool NvTree::Change(const InnerNodes::Range& range, std::span<const LeafChange> changes) {
+  Leaf* const leaf = At(range.leaf);
+  // The elements may begin in the middle of a line; the header is one line more.
+  CountLines(changes.size() * sizeof(Element) / kCacheLine + 2);
+  const uint32_t covered = leaf->count();
+  if (!AppendToLeaf(persistence(), leaf, changes)) return false;
+  UpdateOrder(range.leaf, covered, changes);
   return true;
 }
 
-Status NvTree::ForgetImage() {
-  if (BRAIDDB_MUTANT("image-not-forgotten")) return Status::OK();
-  Persistence* const persistence = parts_.regions->persistence();
-  StoreRelease(&root_->image, 0);
-  // ORDER: the image link is gone and the link to the first leaf is durable before any leaf changes. A process that was killed
-  // may have stored either without a persist. [CC-44, CC-46]
-  return persistence->Persist(root_, sizeof(*root_)) ? Status::OK() : persistence->error();
+// Readers of the old leaf made its order, so they probably want the new ones. Readers may make them too.
+void NvTree::OnReplaced(PmPtr old, std::span<const InnerNodes::Child> children) {
+  const LeafOrder* const order = orders_->Find(old);
+  if (order == nullptr || order->is_declined()) return;
+  for (const InnerNodes::Child& child : children) MakeOrder(child.leaf, nullptr);
 }
 
-// There are several images if a crash interrupted the replacement of a small one. Keeps the linked one and releases the others.
-Status NvTree::FindImageSegment() {
-  for (Segment* segment : FindImages(*parts_.segments, root_->tree_id)) {
-    if (image_segment_ == nullptr || segment->ptr(0) == LinkTarget(LoadRelaxed(&root_->image)))
-      std::swap(segment, image_segment_);
-    if (segment == nullptr) continue;
-    Status status = parts_.segments->Release(segment);
-    if (!status.ok()) return status;
-  }
-  return Status::OK();
+std::function<void()> NvTree::Reclaimer(PmPtr leaf) const {
+  return [space = space_, orders = orders_, leaf] {
+    orders->Drop(leaf);  // before the block may be another leaf
+    space->Free(leaf);
+  };
 }
 
-// No link leads into these segments, or the open would have failed.
-Status NvTree::ReleaseUnowned() {
-  std::vector<Segment*> unowned;
-  parts_.segments->ForEachIndex([&](Segment* segment) {
-    if (segment != image_segment_ && !space_->Owns(segment)) unowned.push_back(segment);
-  });
-  Status status;
-  for (Segment* segment : unowned) {
-    if (status.ok()) status = parts_.segments->Release(segment);
-  }
-  return status;
-}
-
-// ---- Order
-
-int NvTree::Compare(const Element& element, const SearchKey& target) const {
-  if (element.key != target.prefix) return element.key < target.prefix ? -1 : 1;
-  return CompareKeys(*parts_.order, parts_.keys->KeyOf(element), target);
-}
-
-bool NvTree::Less(const Element& a, const Element& b) const {
-  if (a.key != b.key) return a.key < b.key;
-  return CompareKeys(*parts_.order, parts_.keys->KeyOf(a), parts_.keys->KeyOf(b)) < 0;
-}
-
-bool NvTree::SameKey(const Element& a, const Element& b) const {
-  return a.key == b.key && parts_.order->Compare(parts_.keys->KeyOf(a).key, parts_.keys->KeyOf(b).key) == 0;
-}
-
-// The start of the range of the leaf that begins with `right`. All versions of a key are in one range, unless `left` and `right`
-// have one key.
-Separator NvTree::Between(const Element& left, const Element& right) const {
-  if (left.key != right.key) return {right.key, nullptr};
-  const SearchKey before = parts_.keys->KeyOf(left);
-  const SearchKey key = parts_.keys->KeyOf(right);
-  const bool same_key = parts_.order->Compare(before.key, key.key) == 0;
-  return {right.key, NewSeparatorRest(key.key, same_key ? key.sequence : kMaxSequence)};
+void NvTree::Scan(PmPtr place, Scanned* found) const {
+  const Leaf& leaf = *At(place);
+  if (!IsValidLeaf(leaf, root_->tree_id, place, leaf_bytes_)) return;
+  thread_local std::vector<Element> live;
+  live.clear();
+  CollectLive(leaf, leaf_bytes_, &live);
+  found->valid = true;
+  found->next = LoadAcquire(&leaf.next);
+  found->hint = leaf.sorted();
+  found->empty = live.empty();
+  found->elements = static_cast<uint32_t>(live.size());
+  if (live.empty()) return;
+  const auto [least, greatest] =
+      std::minmax_element(live.begin(), live.end(), [](const Element& a, const Element& b) { return a.key < b.key; });
+  found->least = least->key;
+  found->greatest = greatest->key;
 }
 
 void NvTree::CollectSorted(PmPtr leaf, std::vector<Element>* elements) const {
@@ -221,27 +117,6 @@ void NvTree::SortCollected(size_t begin, size_t sorted, std::vector<Element>* el
   const auto less = [this](const Element& a, const Element& b) { return Less(a, b); };
   std::sort(middle, elements->end(), less);
   std::inplace_merge(first, middle, elements->end(), less);
-}
-
-// ---- Errors
-
-Status NvTree::NoMemory() { return Status::MemoryLimit("the inner nodes of the NV-Tree have no memory; reopen the database"); }
-
-// REQUIRES: structure_mutex_ is held.
-Status NvTree::Fail(Status status) {
-  // release: pairs with the acquire in ApplyToOneLeaf. This store comes first, since the next one needs memory.
-  failed_.store(true, std::memory_order_release);
-  if (failure_.ok()) failure_ = status;
-  return status;
-}
-
-Status NvTree::Failure() const { return failure_.ok() ? NoMemory() : failure_; }
-
-NvTree::Stats NvTree::GetStats() const {
-  std::lock_guard lock(structure_mutex_);
-  Stats stats{inner_.GetStats(), space_->free_blocks(), splits_, replaces_, merges_, from_image_};
-  stats.inner.bytes += orders_->bytes();
-  return stats;
 }
 
 }  // namespace braiddb

@@ -1,11 +1,15 @@
 #include "pmem/part_blocks.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "pmem/part_list.h"
@@ -30,6 +34,26 @@ int PunchHole(int fd, uint64_t begin, uint64_t end) {
   while (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) !=
          0) {
     if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+bool IsInMemory(int fd) {
+  struct statfs fs;
+  return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
+// Punches until no block is left. A single call is not enough in memory (tmpfs). If another thread or process uses a huge page
+// just then, the kernel cannot split the page: it zeroes the range, keeps the blocks, and returns success. The tries are limited,
+// and blocks that stay are no error.
+int PunchAll(int fd, uint64_t begin, uint64_t end) {
+  constexpr int kTries = 16;
+  constexpr int kTriesWithoutPause = 4;
+  for (int i = 0; i < kTries; ++i) {
+    if (i >= kTriesWithoutPause) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (const int error = PunchHole(fd, begin, end); error != 0) return error;
+    const int64_t data = Seek(fd, begin, end, SEEK_DATA);
+    if (data < 0 || data == static_cast<int64_t>(end) || !IsInMemory(fd)) break;
   }
   return 0;
 }
@@ -78,7 +102,7 @@ Status PartBlocks::ForEachPart(PoolRange range, const Visit& visit) const {
 
 Status PartBlocks::GiveBack(PoolRange range) {
   return ForEachPart(range, [](int fd, const std::string& path, uint64_t begin, uint64_t end) {
-    const int error = PunchHole(fd, begin, end);
+    const int error = PunchAll(fd, begin, end);
     if (error == 0) return Status::OK();
     if (error == EOPNOTSUPP || error == ENOSYS)
       return Status::NotSupported("the file system of " + path + " cannot take blocks back (fallocate with PUNCH_HOLE)");

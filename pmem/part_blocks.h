@@ -41,7 +41,8 @@ class PartBlocks {
   // The region has grown by a part.
   void AddPart(uint64_t bytes);
 
-  // Gives the blocks of the range back. The range then has none, or after an error perhaps some. NotSupported: the file system
+  // Gives the blocks of the range back. The range then has none, except blocks that the file system keeps although it reports no
+  // error, or after an error perhaps some. NotSupported: the file system
   // cannot do that. IOError: the system refused, or a part was moved or replaced. REQUIRES: the range consists of pages of
   // existing parts.
   Status GiveBack(PoolRange range);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -118,13 +119,34 @@ void PutHeapHeader(std::vector<uint8_t>* pool) {
 
 }  // namespace
 
-// EINTR is not an error: the call is repeated.
-int Allocate(int fd, uint64_t begin, uint64_t end) {
+namespace {
+
+constexpr uint64_t kLeastPiece = 64 << 10;
+
+// Calls `allocate(begin, bytes)`, which returns 0 or an errno, for all of the range. EINTR is not an error: the call is repeated.
+// A file system may take back what it has allocated when a signal arrives, so the pieces become smaller then, until one is done
+// between two signals.
+template <class AllocatePiece>
+int AllocateInPieces(uint64_t begin, uint64_t end, const AllocatePiece& allocate) {
   BRAIDDB_DCHECK(begin < end);
-  while (fallocate(fd, 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) != 0) {
-    if (errno != EINTR) return errno;
+  for (uint64_t piece = end - begin; begin < end;) {
+    const uint64_t bytes = std::min(piece, end - begin);
+    const int error = allocate(static_cast<off_t>(begin), static_cast<off_t>(bytes));
+    if (error == 0) {
+      begin += bytes;
+    } else if (error == EINTR) {
+      piece = std::max(kLeastPiece, piece / 2 / kLeastPiece * kLeastPiece);
+    } else {
+      return error;
+    }
   }
   return 0;
+}
+
+}  // namespace
+
+int Allocate(int fd, uint64_t begin, uint64_t end) {
+  return AllocateInPieces(begin, end, [fd](off_t at, off_t bytes) { return fallocate(fd, 0, at, bytes) == 0 ? 0 : errno; });
 }
 
 // A full file system, for example, is no reason to give up holes: the error shows when the blocks are needed.
@@ -135,10 +157,7 @@ bool CanAllocate(int fd) {
 
 // Without fallocate(2), posix_fallocate(3) reads a byte of each block and writes it again.
 Status FillRange(int fd, const std::string& path, uint64_t begin, uint64_t end) {
-  BRAIDDB_DCHECK(begin < end);
-  int error = 0;
-  while ((error = posix_fallocate(fd, static_cast<off_t>(begin), static_cast<off_t>(end - begin))) == EINTR) {
-  }
+  const int error = AllocateInPieces(begin, end, [fd](off_t at, off_t bytes) { return posix_fallocate(fd, at, bytes); });
   return error == 0 ? Status::OK() : posix::ErrnoStatus(error, "reserve the blocks of", path);
 }
 

@@ -21,7 +21,7 @@ const char* Advice(int error) {
   switch (error) {
     case EACCES:
     case EPERM:
-      return "; run as the owner of the database or grant read and write permission";
+      return "; run as the owner of the database, or grant permission to read, and to write if the open writes";
     case EROFS:
       return "; mount the file system read-write";
     case ENOSPC:

@@ -82,6 +82,11 @@ Status PoolStatus(int error, std::string_view action, const std::string& path) {
     return Status::IOError("cannot " + std::string(action) + " " + path + ": " + strerror(error) +
                            "; a part has been removed, or the process has too few file descriptors (ulimit -n)");
   }
+  if (error == EEXIST) {  // PMDK takes no two pools of one identity, and a copy of the files has that of its original
+    return Status::IOError("cannot " + std::string(action) + " " + path +
+                           ": this process has the database open of which it is a copy; close that first, or open the copy in "
+                           "another process, or copy by CreateCheckpoint (braiddb checkpoint)");
+  }
   return posix::ErrnoStatus(error, action, path);
 }
 
@@ -440,13 +445,13 @@ Status Region::ReserveBytes(uint64_t bytes) {
   for (;;) {
     uint64_t missing = 0;
     if (Status status = MissingBytes(bytes, &missing); !status.ok() || missing == 0) return status;
-    if (growth_broken_) return Status::NoSpace(Name() + " cannot grow any more before the database is opened again");
+    if (growth_broken_) return growth_error_;
     if (Status status = Extend(UpToZoneEnd(missing)); !status.ok()) return status;
   }
 }
 
 Status Region::Grow(uint64_t bytes) {
-  if (growth_broken_) return Status::NoSpace(Name() + " cannot grow any more before the database is opened again");
+  if (growth_broken_) return growth_error_;
   uint64_t step = 0;
   if (Status status = GrowthStep(bytes, &step); !status.ok()) return status;
   return Extend(step);
@@ -469,12 +474,16 @@ Status Region::Extend(uint64_t step) {
   const PmdkSyncScope sync(persistence(), files_->directory());
   if (pmemobj_ctl_exec(pool_, "heap.size.extend", &extend_by) != 0) {
     growth_broken_ = true;
-    return Status::NoSpace(Name() + " could not map a new part: " + pmemobj_errormsg() +
-                           "; raise vm.max_map_count if it is exhausted and open the database again");
+    growth_error_ =
+        Status::NoSpace(Name() + " cannot grow any more, since a new part could not be mapped: " + pmemobj_errormsg() +
+                        "; close and open the database, before that raise the limit of open files (ulimit -n) or " +
+                        "vm.max_map_count if it is exhausted");
+    return growth_error_;
   }
   if (persistence()->failed()) {
     growth_broken_ = true;
-    return persistence()->error();
+    growth_error_ = persistence()->error();
+    return growth_error_;
   }
   parts_guard_.Guard(files_->part_path(files_->list().parts.size() - 1), base() + begin, step);
   if (memory_node_ != kUnknownNumaNode) BindToNumaNode(base() + begin, step, memory_node_);

@@ -260,6 +260,7 @@ class Region {
   uint64_t born_object_bytes_ = 0;     // bytes of small objects since the creation
   uint64_t born_chunks_ = 0;           // chunks of other objects since the creation
   bool growth_broken_ = false;         // PMDK failed to map a part; its list of parts is wrong until the next open
+  Status growth_error_;                // why
 };
 
 // The regions of a RegionSet, for the segment allocator.

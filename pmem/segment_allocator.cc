@@ -293,18 +293,18 @@ Status SegmentAllocator::Impl::GiveBack(RegionSegments* home, Segment* segment) 
 }
 
 // If there is no space, deferred segments are freed although other processes read: a reader notices, and begins again.
-Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment,
-                                        SpaceUse use) {
-  Status status = AllocateOnce(region, min_bytes, state, segment, use);
+Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment, SpaceUse use,
+                                        uint64_t enough) {
+  Status status = AllocateOnce(region, min_bytes, state, segment, use, enough);
   if (!status.IsNoSpace() || !has_deferred()) return status;
   if (Status freed = FreeDeferred(true); !freed.ok()) return freed;
-  return AllocateOnce(region, min_bytes, state, segment, use);
+  return AllocateOnce(region, min_bytes, state, segment, use, enough);
 }
 
 // STEPS  1 keep the reserve of other uses free  2 find a segment  3 check the reserve again; without it give the segment back
 //        4 open the segment, durably  5 count it.
 Status SegmentAllocator::Impl::AllocateOnce(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment,
-                                            SpaceUse use) {
+                                            SpaceUse use, uint64_t enough) {
   BRAIDDB_DCHECK(region < regions_.size() && IsUsed(state) && state != SegmentState::kSealed);
   RegionSegments& home = regions_[region];
   if (min_bytes > UINT64_MAX / 2) return Status::InvalidArgument("a segment cannot have " + std::to_string(min_bytes) + " bytes");
@@ -314,7 +314,8 @@ Status SegmentAllocator::Impl::AllocateOnce(uint32_t region, uint64_t min_bytes,
   if (use != SpaceUse::kBackground) {
     if (Status status = KeepReserve(&home, reserve + std::max(min_bytes, usual)); !status.ok()) return status;
   }
-  const uint64_t chunks = state == SegmentState::kOpen ? OpenChunks(home) : UsualChunks(home);
+  const uint64_t usual_chunks = state == SegmentState::kOpen ? OpenChunks(home) : UsualChunks(home);
+  const uint64_t chunks = std::min(usual_chunks, ChunksFor(std::min(enough, usual)));
   if (Status status = FindRoom(&home, min_bytes, chunks, &found); !status.ok()) return status;
   if (use != SpaceUse::kBackground) {
     // Other threads may have taken the reserve meanwhile.
@@ -565,8 +566,8 @@ Status SegmentAllocator::Open(RegionSet* regions, uint64_t segment_size, std::un
 Status SegmentAllocator::Allocate(uint32_t region, uint64_t min_bytes, Segment** segment, SpaceUse use) {
   return impl_->Allocate(region, min_bytes, SegmentState::kOpen, segment, use);
 }
-Status SegmentAllocator::AllocateIndex(uint32_t region, uint64_t min_bytes, Segment** segment) {
-  return impl_->Allocate(region, min_bytes, SegmentState::kIndex, segment);
+Status SegmentAllocator::AllocateIndex(uint32_t region, uint64_t min_bytes, Segment** segment, uint64_t enough) {
+  return impl_->Allocate(region, min_bytes, SegmentState::kIndex, segment, SpaceUse::kBackground, enough);
 }
 Status SegmentAllocator::AllocateCopies(uint32_t region, uint64_t min_bytes, Segment** segment) {
   return impl_->Allocate(region, min_bytes, SegmentState::kCopies, segment);

@@ -133,8 +133,8 @@ class SegmentAllocator {
   // segments in the region, further ones are smaller. The bytes of the segment are arbitrary. NoSpace: the region has its
   // largest size, or the file system is full, or the free space is reserved (SpaceUse); nothing has changed.
   Status Allocate(uint32_t region, uint64_t min_bytes, Segment** segment, SpaceUse use = SpaceUse::kBackground);
-  // As Allocate, for data of a last level: kIndex.
-  Status AllocateIndex(uint32_t region, uint64_t min_bytes, Segment** segment);
+  // As Allocate, for data of a last level: kIndex. `enough`: a new segment need not have more bytes than that.
+  Status AllocateIndex(uint32_t region, uint64_t min_bytes, Segment** segment, uint64_t enough = UINT64_MAX);
   // As Allocate, for copies of entries by a relocation: kCopies.
   Status AllocateCopies(uint32_t region, uint64_t min_bytes, Segment** segment);
   // As Allocate, for copies by a flush: kFlushed.

@@ -46,7 +46,7 @@ class SegmentAllocator::Impl {
 
   Status Load();
   Status Allocate(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment,
-                  SpaceUse use = SpaceUse::kBackground);
+                  SpaceUse use = SpaceUse::kBackground, uint64_t enough = UINT64_MAX);
   Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
   void PrepareSeal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
   void SealPrepared(Segment* segment);
@@ -129,7 +129,7 @@ class SegmentAllocator::Impl {
   Status MakeSpare(RegionSegments* home, uint64_t chunks);
   Status KeepReserve(RegionSegments* home, uint64_t bytes);
   Status GiveBack(RegionSegments* home, Segment* segment);
-  Status AllocateOnce(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment, SpaceUse use);
+  Status AllocateOnce(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment, SpaceUse use, uint64_t enough);
   uint64_t BytesInUse() const;
   uint64_t MostDeferred() const;
   void CountReleased(Segment* segment);

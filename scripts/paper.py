@@ -2,6 +2,7 @@
 With --stores (scripts/bench --stores): every preset of db_bench and YCSB A to F beside RocksDB and LMDB, with equal pages.
 With --shapes (scripts/bench --shapes): keys of each shape, and file names, in a skiplist and an NV-Tree beside LMDB.
 With --readers (scripts/bench --readers): reads in another process than the writer's, beside LMDB.
+With --kinds (scripts/bench --kinds): every kind of last level with the same keys, beside LMDB.
 
 Each figure is some jobs, a command and a result file each; then comes a page with all of them, and a table of what the papers
 have beside what was measured here. --update-docs puts the table into docs/results and makes docs/RESULTS.md again.
@@ -25,6 +26,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
 from benchreport import build, load, page  # noqa: E402  after the path is known
+import kinds_figures  # noqa: E402
 import paper_figures  # noqa: E402
 import readers_figures  # noqa: E402
 import results as published  # noqa: E402
@@ -96,7 +98,19 @@ READERS = Collection(
     "One process has the database open for writing. One thread of it reads, or one other process. Values of 100 bytes. Rates in "
     "thousands a second. Ratios are of medians.",
 )
-COLLECTIONS = {collection.name: collection for collection in (STORES, SHAPES, READERS)}  # by their options
+KINDS = Collection(
+    "kinds",
+    "Kinds of last level",
+    kinds_figures.KEYS,
+    kinds_figures.figures,
+    kinds_figures.HEAD,
+    False,
+    kinds_figures.SECONDS_OF_ALL,
+    "The same puts, reads and merges with each kind, one thread, values of 100 bytes. Without a lookup cache, so that reads show the "
+    "last level. Reads follow a merge of everything. An open before the gets; an index that is built in the background is not "
+    "there at once.",
+)
+COLLECTIONS = {collection.name: collection for collection in (STORES, SHAPES, READERS, KINDS)}  # by their options
 
 
 class Progress:
@@ -156,15 +170,16 @@ def parse():
     parser.add_argument("--stores", action="store_true", help="every preset and YCSB A to F beside RocksDB and LMDB")
     parser.add_argument("--shapes", action="store_true", help="keys of each shape, beside LMDB")
     parser.add_argument("--readers", action="store_true", help="reads in another process than the writer's, beside LMDB")
+    parser.add_argument("--kinds", action="store_true", help="every kind of last level with the same keys, beside LMDB")
     parser.add_argument("--rounds", type=int, default=LEAST_ROUNDS, help="new databases of each job; medians are shown (3)")
     parser.add_argument("directory", nargs="?", default="/dev/shm", help="for databases (/dev/shm)")
     parser.add_argument(
         "--scale", type=float, default=1.0, help="of all counts (1: one or two million keys, an hour or two)"
     )
     parser.add_argument("--quick", action="store_true", help="--scale=0.05: some two minutes, to see that everything runs")
-    parser.add_argument("--only", help="figures, comma-separated: " + ", ".join((*PAPER.keys, *STORES.keys, *SHAPES.keys, *READERS.keys)))
+    parser.add_argument("--only", help="figures, comma-separated: " + ", ".join((*PAPER.keys, *STORES.keys, *SHAPES.keys, *READERS.keys, *KINDS.keys)))
     parser.add_argument("--bin", type=Path, default=Path("build/release/bin"), help="where the programs are (build/release/bin)")
-    parser.add_argument("--output", type=Path, help="for results and the page (build/paper, build/stores, build/shapes or build/readers)")
+    parser.add_argument("--output", type=Path, help="for results and the page (build/paper, or build/ and the option's name)")
     parser.add_argument("--again", action="store_true", help="make page and table of results that are there already")
     parser.add_argument("--update-docs", action="store_true", help=f"put the table into {published.FOLDER} and {published.PAGE}")
     arguments = parser.parse_args()

@@ -121,6 +121,25 @@ const LogEntry* BraidedList::PickLive(const LogEntry* entry, const SearchKey& ta
   return nullptr;
 }
 
+// Counts the nodes of a layer, from the tallest to the first that has enough of them.
+uint64_t BraidedList::EstimateEntries() const {
+  constexpr uint64_t kEnough = 10'000;
+  constexpr uint64_t kMost = 100 * kEnough;  // more are the circle of a damaged list
+  const uint32_t lists = regions_->lists_are_braided() ? regions_->count() : 1;
+  double apart = 1;  // average distance of the nodes of a layer, in entries
+  for (uint32_t layer = 1; layer < kMaxHeight; ++layer) apart *= kBranching;
+  for (uint32_t layer = kMaxHeight - 1;; --layer, apart /= kBranching) {
+    uint64_t nodes = 0;
+    for (uint32_t region = 0; region < (layer == 0 ? 1 : lists); ++region) {
+      for (const LogEntry* entry = Load(heads_[region], layer); entry != nullptr && nodes < kMost;
+           entry = Load(entry->next, layer))
+        ++nodes;
+    }
+    if (layer == 0) return nodes;
+    if (nodes >= kEnough) return static_cast<uint64_t>(static_cast<double>(nodes) * apart);
+  }
+}
+
 const LogEntry* BraidedList::Find(const SearchKey& target, LookupTrace* trace) const {
   return PickLive(FindGreaterOrEqual(target, trace), target, trace);
 }

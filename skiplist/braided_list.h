@@ -77,6 +77,9 @@ class BraidedList {
   LogEntry* First() const { return Load(heads_[0], 0); }
   // The successor on the bottom layer; null at the end.
   LogEntry* Next(const LogEntry* entry) const { return Load(entry->next, 0); }
+  // The number of entries, dead ones included. Exact up to some thousands; above, it follows from the number of nodes of a taller
+  // layer, with a standard deviation of about 1 %. Reads some 45,000 nodes at most.
+  uint64_t EstimateEntries() const;
   // Returns the newest entry of target.key that is not dead and whose sequence number is at most target.sequence; null if there
   // is none.
   const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const;

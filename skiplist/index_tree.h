@@ -37,6 +37,7 @@
 #include "log/foreign_entry.h"
 #include "pmem/region_set.h"
 #include "skiplist/index_node.h"
+#include "util/block_file.h"
 #include "util/huge_array.h"
 #include "util/piece_heap.h"
 #include "util/prefetch.h"
@@ -91,6 +92,17 @@ class IndexTree {
   static IndexTree Attach(const SharedMemory& memory, const RegionSet& regions, const Shared& shared);
   // A copy of all pieces in another heap. Empty if an allocation has failed. May throw std::bad_alloc.
   IndexTree CopyTo(std::shared_ptr<PieceHeap> heap) const;
+
+  // ---- In a file
+
+  // A piece in a file.
+  struct StoredPiece {
+    uint32_t nodes;
+    uint32_t has_bits;
+    uint64_t checksum;  // XXH3 of its bytes
+  };
+  // Writes the pieces, one after the other. `stored` gets their descriptions. May throw std::bad_alloc.
+  void Store(BlockFileWriter* file, std::vector<StoredPiece>* stored) const;
 
   // ---- Places
 
@@ -284,6 +296,9 @@ class IndexTree::Builder {
   static uint16_t BitOf(const RegionSet& regions, const IndexNode& before, const IndexNode& node);
   // Appends the pieces [begin, end) of a tree in the same heap. Pending nodes become pieces of their own first.
   void Share(const IndexTree& tree, uint64_t begin, uint64_t end);
+  // Appends the pieces that Store wrote at `offset`, on so many threads. False: a piece is damaged, or there is no memory; then
+  // no other call may follow. REQUIRES: no other call came before.
+  bool AddStored(const BlockFileReader& file, uint64_t offset, std::span<const StoredPiece> stored, uint32_t threads);
   // Returns true if there are pending nodes, but too few for a piece. Then the caller should add the next piece's nodes one by
   // one.
   bool wants_more() const { return count_ > 0 && count_ < kMinNodes; }

@@ -9,12 +9,12 @@
 //            layer 0     …                                                layer 1, and knows that N2 is not before the key
 //
 // VERSIONS An index never changes. After a merge a new one is built from the last one and the changes that the merge has
-// recorded
-//          (IndexChanges), or by a walk along one layer of the list.
-// RECOVERY The index is in DRAM only. An open serves without it, and builds it in the background.
+//          recorded (IndexChanges), or by a walk along one layer of the list.
+// RECOVERY The index is in DRAM only. An open serves without it, and in the background builds it, or reads what a close stored.
 // LIVE READERS  Other processes attach to an index that lies in a SharedHeap.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -71,6 +71,19 @@ class TallIndex {
   // The index of another process, whose SharedHeap `memory` maps; it must outlive the index. `list`: the same list, in this
   // process. `shared`: the other index's Shared(); trees that do not fit it are empty. May throw std::bad_alloc.
   static TallIndex Attach(const BraidedList& list, const SharedMemory& memory, std::span<const uint64_t> shared);
+
+  // ---- In a file (tall_index_stored.cc)
+
+  // Returns true if all trees have all nodes of their layers.
+  bool IsWhole() const {
+    return std::ranges::all_of(regions_, [](const Tree& tree) { return tree.is_whole; });
+  }
+  // Writes the index. May throw std::bad_alloc.
+  void Store(BlockFileWriter* file) const;
+  // The index that Store wrote at `offset` for the same list with the same contents, read on so many threads. None if the file is
+  // damaged, if the index was made with another bound `max_bytes`, or without memory. May throw std::bad_alloc.
+  static std::optional<TallIndex> Load(const BraidedList& list, const BlockFileReader& file, uint64_t offset, uint64_t max_bytes,
+                                       uint32_t threads, SharedHeap* heap);
 
   // ---- Searches
 

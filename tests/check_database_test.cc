@@ -14,9 +14,9 @@
 #include "braiddb/check.h"
 #include "braiddb/db.h"
 #include "check/media.h"
+#include "leaf_tree/inner_image.h"
 #include "levels/braided_skiplist/braided_media.h"
 #include "levels/nv_tree/nv_tree_media.h"
-#include "nvtree/inner_image.h"
 #include "nvtree/nv_tree.h"
 #include "pmem/layout_check.h"
 #include "pmem/pool_format.h"
@@ -31,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const SkipListHead* HeadOf(const Media& media) { return dynamic_cast<BraidedMedia&>(*media.families().at(0).level).head(0); }
-const NvTreeRoot* TreeRootOf(const Media& media) { return dynamic_cast<NvTreeMedia&>(*media.families().at(0).level).root(); }
+const LeafTreeRoot* TreeRootOf(const Media& media) { return dynamic_cast<NvTreeMedia&>(*media.families().at(0).level).root(); }
 
 class CheckDatabaseTest : public DbOpenTest {
  protected:
@@ -350,7 +350,7 @@ TEST_F(CheckDatabaseTest, EachKindOfDamageToATreeIsNamed) {
   const Damage kDamages[] = {
       {"root of the NV-Tree", [&](const Media& media) { Change(media, root(media) + 16, flip(9)); }},
       {"root of the NV-Tree", [&](const Media& media) { Change(media, root(media) + 24, flip(1)); }},
-      {"damaged link to a leaf", [&](const Media& media) { Change(media, root(media) + 64, flip(9)); }},
+      {"damaged link to a leaf", [&](const Media& media) { Change(media, root(media) + 64, flip(60)); }},
       // A sound link to another leaf.
       {"the lists have",
        [&](const Media& media) {
@@ -383,7 +383,7 @@ TEST_F(CheckDatabaseTest, EachKindOfDamageToATreeIsNamed) {
       {"names no valid entry",
        [&](const Media& media) { Change(media, entry_of(media, 0) + offsetof(LogEntry, tag), flip(30)); }},
       {"marked dead", [&](const Media& media) { Change(media, entry_of(media, 1) + offsetof(LogEntry, next), flip(0)); }},
-      {"a damaged link", [&](const Media& media) { Change(media, root(media) + offsetof(NvTreeRoot, image), flip(7)); }},
+      {"a damaged link", [&](const Media& media) { Change(media, root(media) + offsetof(LeafTreeRoot, image), flip(60)); }},
       {"they are damaged",
        [&](const Media& media) { Change(media, LinkTarget(TreeRootOf(media)->image) + sizeof(ImageHeader), flip(63)); }},
   };

@@ -87,7 +87,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DamagedMergeTest,
                          testing::Values(LevelShape{L1Kind::kBraidedSkipList, 1}, LevelShape{L1Kind::kBraidedSkipList, 2},
                                          LevelShape{L1Kind::kNvTree, 1}, LevelShape{L1Kind::kNvTree, 2},
                                          LevelShape{L1Kind::kSortedRuns, 1}, LevelShape{L1Kind::kSortedRuns, 2},
-                                         LevelShape{L1Kind::kHybrid, 1}, LevelShape{L1Kind::kHybrid, 2}),
+                                         LevelShape{L1Kind::kHybrid, 1}, LevelShape{L1Kind::kHybrid, 2},
+                                         LevelShape{L1Kind::kLbTree, 1}, LevelShape{L1Kind::kLbTree, 2}),
                          testing::PrintToStringParamName());
 
 TEST_P(DamagedMergeTest, MergesEndWithAClearErrorOrDoNotMeetIt) {

@@ -7,6 +7,7 @@
 
 #include "tests/support/last_level_test.h"
 #include "tests/support/power_cut.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -62,6 +63,42 @@ TEST_P(LastLevelResumeTest, PowerCutAtEveryFenceOfAMerge) {
   });
 }
 
+// The same if the merge adds no key: it replaces versions, or removes them, and places nothing new.
+TEST_P(LastLevelResumeTest, PowerCutAtEveryFenceOfAMergeWithoutNewKeys) {
+  constexpr uint64_t kKeys = 40;
+  const std::vector<std::string> keys = Keys(kKeys);
+  for (const bool removes : {false, true}) {
+    SCOPED_TRACE(removes);
+    std::vector<Version> first, second;
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      first.push_back({NumberedKey(i)});
+      second.push_back({NumberedKey(i), 0, removes});
+    }
+    level_.Fill(first);
+    level_.AddTable(second);
+    const LevelCase::Outcome expected = level_.Expected({});
+    AtEveryFence(0, [&](uint64_t fence, PowerCut::Luck luck) {
+      bool is_there = false;
+      while (!is_there || level_.running()) {
+        PowerCut cut(store().regions(), is_there ? PowerCut::kNever : fence);
+        try {
+          EXPECT_OK(level_.Run({}, nullptr, nullptr, 1));
+          break;
+        } catch (const PowerCut::Failed&) {
+          is_there = true;
+          cut.Lose(luck, &random_);
+          EXPECT_OK(level_.TryRestart());
+          EXPECT_TRUE(level_.ReadsAreRight(keys, {kMaxSequence}));
+        }
+      }
+      level_.ExpectMerged(expected);
+      return is_there;
+    });
+    if (HasFailure()) return;
+    level_.Forget(expected);
+  }
+}
+
 // A sweep that is cut short is made up for by a merge of no tables.
 TEST_P(LastLevelResumeTest, PowerCutAtEveryFenceOfASweep) {
   const std::vector<std::string> keys = Keys(100);
@@ -112,6 +149,46 @@ TEST_P(LastLevelResumeTest, AMergeThatHasEndedIsDurable) {
     ASSERT_OK(level_.TryRestart());
     level_.ExpectMerged(expected);
   }
+}
+
+// Counts the flushes behind the last fence. One thread.
+class FlushedLines final : public PersistObserver {
+ public:
+  explicit FlushedLines(Persistence* persistence) : persistence_(persistence) { persistence_->SetObserver(this); }
+  ~FlushedLines() override { persistence_->SetObserver(nullptr); }
+  void OnFlush(const void*, size_t) override { ++not_fenced_; }
+  void OnDrain() override { not_fenced_ = 0; }
+  uint64_t not_fenced() const { return not_fenced_; }
+
+ private:
+  Persistence* const persistence_;
+  uint64_t not_fenced_ = 0;
+};
+
+// The same process runs a job again that was stopped or has failed, and takes what it finds for done. Another thread may do
+// that, so the first one must fence all of its flushes. [CC-45]
+TEST_P(LastLevelResumeTest, AStoppedJobLeavesNothingBehindItsLastFence) {
+  const size_t count = 20'000 / kSlowdown;
+  level_.UseLargeRuns();
+  level_.Fill(level_.Draw(&random_, count, count, 8));
+  level_.AddTable(level_.Draw(&random_, count, 2 * count, 4));
+  const LevelCase::Outcome expected = level_.Expected({});
+  std::atomic<bool> stop{false};
+  SyncPoints::Instance().SetCallback("LevelMerge:Applied", [&stop](void*) { stop = true; });
+  SyncPoints::Instance().Enable();
+  {
+    const FlushedLines lines(store().regions()->persistence());
+    const Status status = level_.Run({}, nullptr, &stop, 1);
+    SyncPoints::Instance().Clear();
+    EXPECT_EQ(status.IsAborted(), stop) << status.ToString();
+    EXPECT_EQ(lines.not_fenced(), 0u);
+    stop = false;
+    if (!status.ok()) {
+      ASSERT_OK(level_.Run({}, nullptr, &stop, 1));
+    }
+    EXPECT_EQ(lines.not_fenced(), 0u);
+  }
+  level_.ExpectMerged(expected);
 }
 
 TEST_P(LastLevelResumeTest, StoppedAndResumed) {

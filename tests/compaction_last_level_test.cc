@@ -299,14 +299,14 @@ TEST_P(LastLevelContractTest, AMergeBetweenTwoVisitsOfOneSearch) {
   level_.Merge({3});
   level_.AddTable({{"k", 5}});
   bool merged = false;
-  SyncPoints::Instance().SetCallback("NvLevel::Find:Visited", [&](void*) {
+  SyncPoints::Instance().SetCallback("OrderedLevel::Find:Visited", [&](void*) {
     if (std::exchange(merged, true)) return;
     std::thread([&] { EXPECT_OK(level_.Run({4}, nullptr, nullptr, 1)); }).join();
   });
   SyncPoints::Instance().Enable();
   EXPECT_EQ(level_.Read("k", 4), std::nullopt);
   SyncPoints::Instance().Clear();
-  if (GetParam().kind == L1Kind::kNvTree) {
+  if (GetParam().kind == L1Kind::kNvTree || GetParam().kind == L1Kind::kLbTree) {
     EXPECT_TRUE(merged);
     EXPECT_TRUE(store().IsDead(3));
     EXPECT_TRUE(store().IsDead(4));
@@ -330,6 +330,9 @@ TEST_P(LastLevelContractTest, EmptiedLeavesGo) {
   level_.Restart();
   if (GetParam().kind == L1Kind::kNvTree) {
     EXPECT_TRUE(level_.level().Describe().starts_with("NV-Tree, leaves of 512 bytes: 1, ")) << level_.level().Describe();
+  }
+  if (GetParam().kind == L1Kind::kLbTree) {
+    EXPECT_TRUE(level_.level().Describe().starts_with("LB+-Tree, leaves of 512 bytes: 1, ")) << level_.level().Describe();
   }
 }
 

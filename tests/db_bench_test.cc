@@ -165,7 +165,8 @@ TEST_F(DbBench, EveryBenchmarkRunsAndReports) {
   const std::map<std::string, const char*> kinds = {{"braided_skiplist", "braided skiplist, index"},
                                                     {"nv_tree", "NV-Tree, leaves of 4096 bytes: "},
                                                     {"sorted_runs", "sorted runs: "},
-                                                    {"hybrid", "hybrid, hash index of "}};
+                                                    {"hybrid", "hybrid, hash index of "},
+                                                    {"lb_tree", "LB+-Tree, leaves of 512 bytes: "}};
   for (const auto& [l1, described] : kinds) {
     const Result result = Bench("--threads=2 --regions=2 --l1=" + l1 + " --benchmarks=" + all);
     ASSERT_EQ(result.exit_code, 0) << result.output;

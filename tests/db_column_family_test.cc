@@ -95,6 +95,12 @@ TEST_F(DbColumnFamilyTest, EachHasItsOwnKeys) {
   ASSERT_OK(db_->Put({}, a.get(), "key", "of a"));
   ASSERT_OK(db_->Put({}, b.get(), "key", "of b"));
   ASSERT_OK(db_->Put({}, b.get(), "other", "1"));
+  for (const char* name : {"braiddb.num-entries-active-mem-table", "braiddb.estimate-num-keys"}) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(Property(name), 1u);
+    EXPECT_EQ(Property(name, a.get()), 1u);
+    EXPECT_EQ(Property(name, b.get()), 2u);
+  }
   for (int step = 0; step < 3; ++step) {
     SCOPED_TRACE(step);
     EXPECT_EQ(Get(db_->DefaultColumnFamily(), "key"), "default");

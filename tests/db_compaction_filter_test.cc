@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/compaction_filter_test.h"
+#include "tests/support/wait_until.h"
 
 namespace braiddb::test {
 namespace {
@@ -64,6 +66,29 @@ TEST_P(DbCompactionFilterTest, CompactRangeAsksAboutWhatItMergesAndWhatIsInTheRa
   EXPECT_TRUE(HoldsExactly(db_.get(), RuleFilter::Outcomes(expected)));
   for (const auto& [key, value] : expected) EXPECT_EQ(filter_.Asked(key), 1) << key;
   ExpectSound();
+}
+
+// The close cuts the merge short. What the filter has decided until then holds.
+TEST_P(DbCompactionFilterTest, ACloseBesideAMergeLosesNoDecision) {
+  constexpr int kKeys = 3000;
+  options_.disable_auto_compaction = false;
+  options_.l0_compaction_trigger = 1;
+  std::atomic<int> asked{0};
+  filter_.SetDuring([&asked](Slice) {
+    ++asked;
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  });
+  Reopen();
+  for (int i = 0; i < kKeys; ++i) Put(NumberedKey(i), i % 2 == 0 ? "to:new" : "drop");
+  ASSERT_OK(db_->Flush());
+  ASSERT_TRUE(WaitUntil([&] { return asked > 100; }));
+  ASSERT_OK(db_->Close());
+  options_.disable_auto_compaction = true;
+  Reopen();
+  ASSERT_OK(Merge());
+  ASSERT_OK(Merge());
+  for (int i = 0; i < kKeys; ++i) EXPECT_EQ(Get(NumberedKey(i)), i % 2 == 0 ? "new" : kGone) << i;
+  filter_.SetDuring(nullptr);
 }
 
 TEST_P(DbCompactionFilterTest, NothingOlderComesBack) {

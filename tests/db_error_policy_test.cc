@@ -270,18 +270,22 @@ std::vector<Provocation> Provocations() {
        {std::tuple(kList, "ListMergePersist", "ListSweepPersist", ""),
         std::tuple(L1Kind::kNvTree, "TreeMergePersist", "TreeSweepPersist", "Tree"),
         std::tuple(L1Kind::kSortedRuns, "RunsMergePersist", "RunsSweepPersist", "Runs"),
-        std::tuple(L1Kind::kHybrid, "HybridMergePersist", "HybridSweepPersist", "Hybrid")}) {
+        std::tuple(L1Kind::kHybrid, "HybridMergePersist", "HybridSweepPersist", "Hybrid"),
+        std::tuple(L1Kind::kLbTree, "LbTreeMergePersist", "LbTreeSweepPersist", "LbTree")}) {
     all.push_back({merges, Work::kMerge, Cause::kPersist, kEnds, kSyncs, EIO, merge, CompactionOf(400, 100), kind});
     all.push_back({sweeps, Work::kMerge, Cause::kPersist, kEnds, kSyncs, EIO, sweep, CompactionOf(400, 100), kind});
     if (kind == kList) continue;  // its merges allocate nothing
     const bool is_tree = kind == L1Kind::kNvTree, is_hybrid = kind == L1Kind::kHybrid;
-    all.push_back({is_hybrid ? "HybridMergeNoSpace"
-                   : is_tree ? "TreeMergeNoSpace"
-                             : "RunsMergeNoSpace",
+    const bool is_lb_tree = kind == L1Kind::kLbTree;
+    all.push_back({is_hybrid    ? "HybridMergeNoSpace"
+                   : is_tree    ? "TreeMergeNoSpace"
+                   : is_lb_tree ? "LbTreeMergeNoSpace"
+                                : "RunsMergeNoSpace",
                    Work::kMerge, Cause::kNoSpace, kLater, kAllocations, ENOSPC, merge, CompactionOf(6000, 20), kind});
-    all.push_back({is_hybrid ? "HybridMergeRefused"
-                   : is_tree ? "TreeMergeRefused"
-                             : "RunsMergeRefused",
+    all.push_back({is_hybrid    ? "HybridMergeRefused"
+                   : is_tree    ? "TreeMergeRefused"
+                   : is_lb_tree ? "LbTreeMergeRefused"
+                                : "RunsMergeRefused",
                    Work::kMerge, Cause::kRefused, kLater, kAllocations, EMFILE, merge, CompactionOf(6000, 20), kind});
   }
   return all;
@@ -361,11 +365,13 @@ TEST_P(DbErrorPolicyTest, AnOpenGoesOnWithWhatIsLeft) {
 
 class PassingErrorsTest : public DbOpenTest, public testing::WithParamInterface<L1Kind> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, PassingErrorsTest,
-                         testing::Values(L1Kind::kBraidedSkipList, L1Kind::kNvTree, L1Kind::kSortedRuns, L1Kind::kHybrid),
+                         testing::Values(L1Kind::kBraidedSkipList, L1Kind::kNvTree, L1Kind::kSortedRuns, L1Kind::kHybrid,
+                                         L1Kind::kLbTree),
                          [](const auto& test) {
                            return test.param == L1Kind::kNvTree       ? "NvTree"
                                   : test.param == L1Kind::kSortedRuns ? "SortedRuns"
                                   : test.param == L1Kind::kHybrid     ? "Hybrid"
+                                  : test.param == L1Kind::kLbTree     ? "LbTree"
                                                                       : "BraidedSkipList";
                          });
 

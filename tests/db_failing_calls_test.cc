@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "braiddb/backup.h"
 #include "braiddb/db.h"
 #include "braiddb/event_listener.h"
 #include "tests/support/db_fixture.h"
@@ -309,6 +311,46 @@ TEST_F(DbFailingCallsTest, ASyncThatFailsInARecovery) {
     break;
   }
   EXPECT_GT(sync, 2);
+}
+
+// After an error a copy is not there, so that it can be made again, and a backup is not counted.
+TEST_F(DbFailingCallsTest, CopiesWhoseSyncFailsAreNotThere) {
+  Options options = SmallOptions(1);
+  for (const bool is_backup : {false, true}) {
+    int refused = 0;
+    for (int64_t call = 0;; ++call) {
+      SCOPED_TRACE(std::string(is_backup ? "backup" : "checkpoint") + ", call " + std::to_string(call));
+      std::unique_ptr<DB> db;
+      ASSERT_OK(Open(options, &db));
+      ASSERT_OK(db->Put({}, "key", "value"));
+      const std::string copy = directory_.File("copy");
+      std::unique_ptr<BackupEngine> engine;
+      if (is_backup) {
+        ASSERT_OK(BackupEngine::Open(copy, &engine));
+      }
+      const auto make = [&] { return is_backup ? engine->CreateBackup(db.get()) : CreateCheckpoint(db.get(), copy); };
+      FailingCalls::Arm(call, EIO, 1, "fsync");
+      const Status status = make();
+      FailingCalls::Stop();
+      const bool failed = FailingCalls::failed() > 0;
+      refused += !status.ok();
+      if (!status.ok() && db->Put({}, "key", "value").ok()) {
+        EXPECT_OK(make()) << status.ToString();
+      }
+      if (is_backup) {
+        const size_t backups = engine->GetBackupInfo().size();
+        engine.reset();
+        ASSERT_OK(BackupEngine::Open(copy, &engine));
+        EXPECT_EQ(engine->GetBackupInfo().size(), backups);
+      }
+      db.reset();
+      engine.reset();
+      std::filesystem::remove_all(copy);
+      ASSERT_OK(DB::Destroy(options, path_));
+      if (!failed) break;
+    }
+    EXPECT_GE(refused, is_backup ? 2 : 4);
+  }
 }
 
 // Calls of the system that an open makes itself: each refusal names its path, and is over with its cause.

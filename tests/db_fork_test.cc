@@ -9,7 +9,6 @@
 
 #include "braiddb/check.h"
 #include "tests/support/db_fixture.h"
-#include "tests/support/fork_may_lock.h"
 
 namespace braiddb::test {
 namespace {
@@ -78,7 +77,6 @@ TEST_F(DbOpenTest, AChildOfAKilledParentKeepsNoLock) {
 }
 
 TEST_F(DbOpenTest, AChildThatUsesTheHandleGetsAnError) {
-  if (kForkMayLock) GTEST_SKIP() << "an allocation of the child may never return";
   auto db = OpenOrFail(TinyOptions(1), path_);
   ASSERT_NE(db, nullptr);
   ASSERT_OK(db->Put({}, "k", "v"));

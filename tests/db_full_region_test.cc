@@ -19,6 +19,7 @@
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/failing_calls.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/leave_child.h"
 #include "util/sync_point.h"
 
@@ -250,7 +251,7 @@ TEST_P(DbFullRegionTest, OverwritesAndKillsNeverEndInNoSpace) {
   Random random(9);
   for (int life = 0; life < 5 && !HasFailure(); ++life) {
     const uint64_t enough = shared->writes + 20'000 / kSlowdown + random.Uniform(20'000) / kSlowdown;
-    const pid_t child = fork();
+    const pid_t child = ForkChild();
     ASSERT_GE(child, 0);
     if (child == 0) LeaveChild(shared->CheckAndOverwrite(options_, directory_.File("db"), static_cast<uint64_t>(life)));
     int state = 0;

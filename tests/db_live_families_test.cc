@@ -1,6 +1,7 @@
 // Column families of a database that another process, or another object of this one, has open for writing.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -166,6 +167,46 @@ TEST_F(LiveFamiliesTest, FamiliesAreMadeAgainAndAgain) {
     std::string value;
     EXPECT_TRUE(WaitUntil([&] { return reader->Get({}, handle.get(), "a", &value).IsInvalidArgument(); })) << "not purged";
   }
+}
+
+// The first reader comes while a dropped family is on its way out of the database: an iterator keeps an old view.
+TEST_P(LiveReadersTest, AFirstReaderBringsNoDroppedFamilyBack) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  std::unique_ptr<ColumnFamilyHandle> family;
+  ASSERT_OK(writer->CreateColumnFamily(ColumnFamilyOptions(options_), "family", &family));
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_OK(writer->Put({}, NumberedKey(i), "v"));
+    ASSERT_OK(writer->Put({}, family.get(), NumberedKey(i), "v"));
+  }
+  ASSERT_OK(writer->CompactRange({}, family.get(), nullptr, nullptr));
+  auto iterator = writer->NewIterator({});
+  iterator->SeekToFirst();
+  std::atomic<bool> has_left{false};
+  std::atomic<bool> is_forgotten{false};
+  SyncPoints& points = SyncPoints::Instance();
+  points.SetCallback("DBImpl::HasLeft:View", [&](void*) { has_left = true; });
+  points.SetCallback("DBImpl::ForgetPurged:Done", [&](void*) { is_forgotten = true; });
+  points.Enable();
+  ASSERT_OK(writer->DropColumnFamily(family.get()));
+  family.reset();
+  ASSERT_TRUE(WaitUntil([&] { return has_left.load(); }));
+  std::atomic<bool> shared{false};
+  points.SetCallback("DBImpl::ShareLevels:Done", [&](void*) { shared = true; });
+  const auto reader = OpenReader();
+  ASSERT_NE(reader, nullptr);
+  ASSERT_OK(writer->Put({}, "y", "v"));
+  ASSERT_OK(writer->Flush());
+  ASSERT_TRUE(WaitUntil([&] { return shared.load(); }));
+  iterator.reset();
+  ASSERT_OK(writer->Put({}, "x", "v"));
+  ASSERT_OK(writer->Flush());
+  ASSERT_TRUE(WaitUntil([&] { return is_forgotten.load(); }));
+  points.Clear();
+  ASSERT_OK(writer->Put({}, "z", "v"));
+  ASSERT_OK(writer->CompactRange({}, nullptr, nullptr));
+  std::string value;
+  EXPECT_OK(reader->Get({}, "z", &value));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/failing_new.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/leave_child.h"
 #include "tests/support/wait_until.h"
 
@@ -69,7 +70,7 @@ TEST_F(LiveMemoryTest, TheReaderGoesOnAndHoldsNothing) {
   options_.l1 = L1Kind::kBraidedSkipList;
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
+  const pid_t child = ForkChild();
   if (child == 0) {
     close(ends[1]);
     LeaveChild(ReadWithoutMemory(ends[0]));

@@ -18,6 +18,7 @@
 #include "braiddb/write_batch.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/leave_child.h"
 #include "tests/support/wait_until.h"
 #include "util/sync_point.h"
@@ -73,7 +74,7 @@ class LiveProcessesTest : public DbOpenTest {
   }
   template <class Work>
   pid_t Fork(const Work& work) {
-    const pid_t child = fork();
+    const pid_t child = ForkChild();
     if (child != 0) {
       children_.push_back(child);
       return child;

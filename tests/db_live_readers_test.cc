@@ -1,4 +1,5 @@
 // Reading a database that is open for writing: OpenForReadOnly beside the writer, in this and in other processes.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -25,7 +26,7 @@
 #include "db/live_reader.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
-#include "tests/support/fork_may_lock.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/leave_child.h"
 #include "tests/support/live_readers_test.h"
 #include "tests/support/merge_operators.h"
@@ -322,6 +323,41 @@ TEST_P(LiveReadersTest, OutlivesTheWriter) {
   EXPECT_TRUE(Scan(next.get()) == model);
 }
 
+// The writer keeps descriptors for its own work, so that readers cannot end its writes.
+TEST_P(LiveReadersTest, LeaveTheWriterDescriptors) {
+  auto writer = OpenOrFail(options_, path_);
+  ASSERT_NE(writer, nullptr);
+  std::vector<std::unique_ptr<LocalClient>> clients;
+  std::string hello(kLiveHello), answer;
+  hello.append(reinterpret_cast<const char*>(&kLiveLayout), sizeof(kLiveLayout));
+  struct rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const struct rlimit low = {256, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  // Readers in the writer's own process take descriptors, too. Those that come with the answer are closed.
+  do {
+    std::unique_ptr<LocalClient> client;
+    ASSERT_OK(LocalClient::Connect(path_, kLiveSocket, &client));
+    do {
+      ASSERT_OK(client->Send(hello));
+      ASSERT_OK(client->Receive(10000, &answer, nullptr));
+    } while (answer == kLiveWait || answer == kLiveNews);
+    clients.push_back(std::move(client));
+  } while (answer == kLiveWelcome && clients.size() < 256);
+  EXPECT_NE(answer.find("few open files"), std::string::npos) << answer;
+  std::unique_ptr<DB> reader;
+  const Status refused = DB::OpenForReadOnly(options_, path_, &reader);
+  EXPECT_TRUE(refused.IsBusy()) << refused.ToString();
+  const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  EXPECT_LE(next, 256 - 30);
+  close(next);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  const size_t readers = clients.size() - 1;
+  clients.clear();
+  EXPECT_GT(readers, 16u);
+  ASSERT_NE(OpenReader(), nullptr);
+}
+
 // Space that a reader holds is not used again; when the reader has left, it is.
 TEST_P(LiveReadersTest, KeepsWhatItHolds) {
   options_.max_region_size = 64 << 20;
@@ -467,7 +503,7 @@ TEST_P(LiveReadersTest, ReadersAreListed) {
 // A writer that was killed leaves its socket. Neither that nor the removal of the database is hindered by it.
 TEST_P(LiveReadersTest, ASocketOfAKilledWriterIsNoObstacle) {
   for (const bool opens_again : {true, false}) {
-    const pid_t child = fork();
+    const pid_t child = ForkChild();
     if (child == 0) {
       std::unique_ptr<DB> db;
       if (!DB::Open(options_, path_, &db).ok() || !db->Put({}, "a", "b").ok()) LeaveChild(1);
@@ -585,14 +621,13 @@ TEST_P(LiveReadersTest, TooManySnapshotsAreAnError) {
 
 // A child of the reader's or the writer's process does not touch what they share.
 TEST_P(LiveReadersTest, ChildrenTouchNothing) {
-  if (kForkMayLock) GTEST_SKIP() << "AddressSanitizer may hold its locks at the fork";
   auto writer = OpenOrFail(options_, path_);
   ASSERT_NE(writer, nullptr);
   ASSERT_OK(writer->Put({}, "a", "1"));
   auto reader = OpenReader();
   ASSERT_NE(reader, nullptr);
   auto iterator = reader->NewIterator({});
-  const pid_t child = fork();
+  const pid_t child = ForkChild();
   if (child == 0) {
     std::string value;
     bool is_refused = !reader->Get({}, "a", &value).ok();

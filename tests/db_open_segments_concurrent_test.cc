@@ -17,6 +17,7 @@
 #include "braiddb/write_batch.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/leave_child.h"
 #include "util/sync_point.h"
 
@@ -163,9 +164,15 @@ TEST_F(DbOpenSegmentsTest, AWriteWhoseSegmentIsTakenGoesElsewhere) {
     reserved.count_down();
     go.wait();
   });
-  SyncPoints::Instance().SetCallback("DBImpl::TakeOpenSegment:Disowned", [&](void*) { ++taken; });
+  // The compaction thread, which makes room meanwhile, takes segments too.
+  thread_local bool is_writer = false;
+  is_writer = true;
+  SyncPoints::Instance().SetCallback("DBImpl::TakeOpenSegment:Disowned", [&](void*) { taken += is_writer; });
   SyncPoints::Instance().Enable();
-  std::thread stopped([&] { Put(0); });
+  std::thread stopped([&] {
+    is_writer = true;
+    Put(0);
+  });
   reserved.wait();
   int keys = 1;
   const std::string value(10'000, 'v');
@@ -230,7 +237,7 @@ TEST_F(DbOpenSegmentsTest, NothingIsLostWhereSegmentsGoRound) {
   constexpr int kPuts = 30 / kSlowdown + 1;
   db_.reset();
   std::atomic<int> taken{0};
-  const pid_t child = fork();
+  const pid_t child = ForkChild();
   ASSERT_GE(child, 0);
   if (child == 0) {
     db_ = OpenOrFail(OneFullRegion(), path_);

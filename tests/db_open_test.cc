@@ -17,6 +17,7 @@
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/leave_child.h"
 #include "util/sync_point.h"
 
@@ -268,7 +269,7 @@ TEST_F(DbOpenTest, TheLastLevelIsFixedAtCreation) {
   for (const auto& [kind, another, name] :
        {Case{L1Kind::kBraidedSkipList, L1Kind::kNvTree, "kBraidedSkipList"},
         Case{L1Kind::kNvTree, L1Kind::kSortedRuns, "kNvTree"}, Case{L1Kind::kSortedRuns, L1Kind::kHybrid, "kSortedRuns"},
-        Case{L1Kind::kHybrid, L1Kind::kBraidedSkipList, "kHybrid"}}) {
+        Case{L1Kind::kHybrid, L1Kind::kLbTree, "kHybrid"}, Case{L1Kind::kLbTree, L1Kind::kBraidedSkipList, "kLbTree"}}) {
     Options options = TinyOptions();
     options.l1 = kind;
     Fill(options, 300);
@@ -313,7 +314,7 @@ TEST_F(DbOpenTest, LockOfAProcessThatWasNeverAParentIsRespected) {
   int finish[2];
   ASSERT_EQ(pipe(ready), 0);
   ASSERT_EQ(pipe(finish), 0);
-  const pid_t holder = fork();
+  const pid_t holder = ForkChild();
   if (holder == 0) {
     std::unique_ptr<DB> db;
     char byte = Open(TinyOptions(), &db).ok() ? 'y' : 'n';

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,7 +12,9 @@
 #include "braiddb/backup.h"
 #include "braiddb/check.h"
 #include "braiddb/db.h"
+#include "braiddb/options_file.h"
 #include "tests/support/db_test_util.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -89,6 +93,59 @@ TEST_F(DbPathsTest, LongRelativeLinkedAndWithDots) {
   fs::current_path(before);
 }
 
+// As a program does that opens its database and then becomes a daemon.
+TEST_F(DbPathsTest, ANewWorkingDirectoryChangesNothing) {
+  const fs::path before = fs::current_path();
+  SyncPoints::Instance().SetCallback("DBImpl::StoreIndexes:Least", [](void* least) { *static_cast<uint64_t*>(least) = 0; });
+  SyncPoints::Instance().Enable();
+  for (const char* name : {"a", "b/db"}) fs::create_directories(directory_.File(name));
+  WriteFileOrDie(directory_.File("b/db/INDEX"), "mine");
+  WriteFileOrDie(directory_.File("b/db/OPTIONS"), "mine");
+  fs::current_path(directory_.File("a"));
+  Options options = TinyOptions(1);
+  options.l1 = L1Kind::kBraidedSkipList;  // others store no index
+  auto db = OpenOrFail(options, "db");
+  ASSERT_NE(db, nullptr);
+  std::unique_ptr<BackupEngine> engine;
+  ASSERT_OK(BackupEngine::Open("backups", &engine));
+  std::map<std::string, std::string> expected;
+  for (uint64_t i = 0; i < 2000; ++i) {
+    ASSERT_OK(db->Put({}, NumberedKey(i), "value"));
+    expected[NumberedKey(i)] = "value";
+  }
+  fs::current_path(directory_.File("b"));
+  std::unique_ptr<ColumnFamilyHandle> family;
+  ASSERT_OK(db->CreateColumnFamily({}, "family", &family));
+  ASSERT_OK(db->DropColumnFamily(family.get()));
+  ChangedOptions changed;
+  changed.l0_compaction_trigger = 3;
+  ASSERT_OK(db->SetOptions(db->DefaultColumnFamily(), changed));
+  ASSERT_OK(db->CompactRange({}, nullptr, nullptr));
+  ASSERT_OK(engine->CreateBackup(db.get()));
+  ASSERT_OK(CreateCheckpoint(db.get(), "copy"));
+  EXPECT_EQ(db->GetName(), "db");
+  family.reset();
+  ASSERT_OK(db->Close());
+  db.reset();
+  EXPECT_EQ(ReadFileOrDie("db/INDEX"), "mine");
+  EXPECT_EQ(ReadFileOrDie("db/OPTIONS"), "mine");
+  EXPECT_EQ(std::distance(fs::directory_iterator("db"), {}), 2);
+  LoadedOptions loaded;
+  for (const char* written : {"a/db", "b/copy"}) {
+    ASSERT_OK(LoadLatestOptions(directory_.File(written), &loaded));
+    EXPECT_EQ(loaded.options.l0_compaction_trigger, 3u) << written;
+  }
+  ASSERT_OK(engine->RestoreBackup(1, options, directory_.File("restored")));
+  for (const char* there : {"a/db", "b/copy", "restored"}) {
+    db = OpenOrFail(options, directory_.File(there));
+    EXPECT_TRUE(HoldsExactly(db.get(), expected)) << there;
+    db.reset();
+  }
+  EXPECT_TRUE(fs::exists(directory_.File("a/db/INDEX")));
+  fs::current_path(before);
+  SyncPoints::Instance().Clear();
+}
+
 TEST_F(DbPathsTest, AHalfMadeDirectoryDoesNotStay) {
   Options options = TinyOptions(1);
   options.region_paths = {directory_.File("taken")};
@@ -98,6 +155,29 @@ TEST_F(DbPathsTest, AHalfMadeDirectoryDoesNotStay) {
   EXPECT_CODE(DB::Open(options, directory_.File("new/a/b"), &db), kInvalidArgument);
   EXPECT_FALSE(fs::exists(directory_.File("new")));
   EXPECT_EQ(ReadFileOrDie(directory_.File("taken/region.set")), "mine");
+}
+
+// ---- Copies
+
+TEST_F(DbPathsTest, ACopyBesideItsOriginalIsRefusedWithAWayOn) {
+  const std::string copy = directory_.File("copy");
+  auto db = OpenOrFail(TinyOptions(1), directory_.File("db"));
+  ASSERT_NE(db, nullptr);
+  ASSERT_OK(db->Put({}, "key", "value"));
+  db.reset();
+  fs::copy(directory_.File("db"), copy, fs::copy_options::recursive);
+  db = OpenOrFail(TinyOptions(1), directory_.File("db"));
+  std::unique_ptr<DB> second;
+  const Status refused = DB::Open(TinyOptions(1), copy, &second);
+  EXPECT_TRUE(refused.IsIOError()) << refused.ToString();
+  EXPECT_NE(refused.ToString().find("has the database open of which it is a copy; close that first"), std::string::npos)
+      << refused.ToString();
+  ASSERT_OK(DB::OpenForReadOnly(TinyOptions(1), copy, &second));  // does not use PMDK
+  EXPECT_EQ(GetOrText(second.get(), "key"), "value");
+  second.reset();
+  db.reset();
+  db = OpenOrFail(TinyOptions(1), copy);
+  EXPECT_EQ(GetOrText(db.get(), "key"), "value");
 }
 
 // ---- Permissions

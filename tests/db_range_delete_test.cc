@@ -486,7 +486,11 @@ TEST_P(DbRangeDeleteTest, AReaderThatIsLateForBoth) {
     std::atomic<bool> looked{false};
     std::atomic<bool> written{false};
     SyncPoints::Instance().SetCallback("DBImpl::SearchLevels:Memtables", [&](void*) {
-      if (!looked.exchange(true)) std::thread([this] { EXPECT_OK(Compact()); }).join();
+      if (looked.exchange(true)) return;
+      std::thread([this] {
+        Put("z", "merged, so that there may be something to sweep");
+        EXPECT_OK(Compact());
+      }).join();
     });
     SyncPoints::Instance().SetCallback("DBImpl::SweepFamily", [&](void*) {
       if (written.exchange(true)) return;

@@ -16,7 +16,6 @@
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
-#include "tests/support/fork_may_lock.h"
 #include "tests/support/leave_child.h"
 #include "tests/support/merge_operators.h"
 #include "tests/support/wait_until.h"
@@ -189,15 +188,11 @@ TEST_F(ReadOnlyTest, ManyReadAndNobodyWrites) {
     if (status.ok() && GetOrText(db.get(), NumberedKey(7)) != PatternedValue(7, 100)) return 100;
     return static_cast<int>(status.code());
   };
-  if (!kForkMayLock) {
-    EXPECT_EQ(RunInChild(read_elsewhere), static_cast<int>(beside));
-  }
+  EXPECT_EQ(RunInChild(read_elsewhere), static_cast<int>(beside));
   writer.reset();
   ASSERT_OK(OpenToRead(options_, &first));
   ASSERT_OK(OpenToRead(options_, &second));
-  if (!kForkMayLock) {
-    EXPECT_EQ(RunInChild(read_elsewhere), static_cast<int>(Status::Code::kOk));
-  }
+  EXPECT_EQ(RunInChild(read_elsewhere), static_cast<int>(Status::Code::kOk));
   EXPECT_CODE(Open(options_, &other), kBusy);
   EXPECT_CODE(DB::Destroy(options_, path_), kBusy);
   EXPECT_TRUE(ChecksAsSound(path_)) << "a check reads, too";

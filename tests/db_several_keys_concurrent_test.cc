@@ -18,6 +18,7 @@
 #include "tests/concurrent/concurrent_workload.h"
 #include "tests/concurrent/several_keys_history.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/thread_cpu_time.h"
 #include "tests/support/wait_until.h"
 #include "util/sync_point.h"
@@ -566,7 +567,7 @@ TEST_P(DbSeveralKeysTest, HistoriesAreLinearizableAcrossKills) {
     void* const memory = mmap(nullptr, sizeof(KilledHistory), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(memory, MAP_FAILED);
     auto* const history = new (memory) KilledHistory;
-    const pid_t child = fork();
+    const pid_t child = ForkChild();
     ASSERT_GE(child, 0);
     if (child == 0) {
       std::unique_ptr<DB> db;

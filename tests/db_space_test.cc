@@ -1,6 +1,7 @@
 // Space comes back, and when there is none left the database says so and goes on reading.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <string>
 
@@ -8,6 +9,7 @@
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/wait_until.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -29,6 +31,35 @@ TEST_P(DbTest, CompactionDropsWhatNoOneSees) {
   EXPECT_GE(db_->GetStatistics().dropped_entries, static_cast<uint64_t>(count)) << "every version and its tombstone";
   EXPECT_EQ(IntProperty(db_.get(), "braiddb.estimate-num-keys"), 0u);
   EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
+  EXPECT_TRUE(HoldsExactly(db_.get(), Pairs{}));
+}
+
+// A whole level is walked again only if there may be something to drop.
+TEST_P(DbTest, ARepeatedCompactRangeHasNothingToSweep) {
+  std::atomic<int> sweeps{0};
+  SyncPoints::Instance().SetCallback("DBImpl::SweepFamily", [&sweeps](void*) { ++sweeps; });
+  SyncPoints::Instance().Enable();
+  const auto sweeps_of_a_compaction = [&] {
+    sweeps = 0;
+    EXPECT_OK(db_->CompactRange({}, nullptr, nullptr));
+    return sweeps.load();
+  };
+  ASSERT_OK(db_->Put({}, "a", "1"));
+  EXPECT_EQ(sweeps_of_a_compaction(), 1);
+  EXPECT_EQ(sweeps_of_a_compaction(), 0);
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  EXPECT_EQ(sweeps_of_a_compaction(), 0);
+  ASSERT_OK(db_->Put({}, "a", "2"));
+  EXPECT_EQ(sweeps_of_a_compaction(), 1);
+  EXPECT_EQ(sweeps_of_a_compaction(), 1) << "the snapshot may have kept something";
+  db_->ReleaseSnapshot(snapshot);
+  const uint64_t live = IntProperty(db_.get(), "braiddb.num-entries-l1");
+  EXPECT_EQ(sweeps_of_a_compaction(), 1);
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-entries-l1"), live - 1);
+  EXPECT_EQ(sweeps_of_a_compaction(), 0);
+  ASSERT_OK(db_->DeleteRange({}, "a", "b"));
+  EXPECT_GE(sweeps_of_a_compaction(), 1);
+  SyncPoints::Instance().Clear();
   EXPECT_TRUE(HoldsExactly(db_.get(), Pairs{}));
 }
 

@@ -14,6 +14,7 @@
 #include "braiddb/transaction.h"
 #include "braiddb/write_batch.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/leave_child.h"
 #include "tests/support/wait_until.h"
 #include "util/sync_point.h"
@@ -305,7 +306,7 @@ TEST_F(WaitForUpdateTest, NotInASecondary) {
 TEST_F(WaitForUpdateTest, InAnotherProcess) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
-  const pid_t child = fork();
+  const pid_t child = ForkChild();
   ASSERT_GE(child, 0);
   if (child == 0) {
     char byte = 0;

@@ -66,6 +66,35 @@ TEST(RangeTombstonesTest, ASetStaysAsItIs) {
   EXPECT_EQ(RangeTombstones::Without(*third, [](const RangeTombstone&) { return true; }), nullptr);
 }
 
+class CountingComparator final : public Comparator {
+ public:
+  const char* Name() const override { return "counting"; }
+  int Compare(Slice a, Slice b) const override {
+    ++compared;
+    return a.compare(b);
+  }
+  mutable uint64_t compared = 0;
+};
+
+// A program that clears one range again and again.
+TEST(RangeTombstonesTest, ManyRangesOverOneKeyCostLittle) {
+  constexpr uint64_t kRanges = 10000;
+  const CountingComparator comparator;
+  const KeyOrder order(&comparator);
+  for (const bool nested : {false, true}) {
+    std::shared_ptr<const RangeTombstones> set;
+    for (uint64_t i = 1; i <= kRanges; ++i) {
+      const Tombstone one = nested ? Make(Key(kRanges - i), Key(kRanges + i), i) : Make("a", "z", i);
+      set = RangeTombstones::With(set.get(), {one}, order);
+    }
+    const std::string key = nested ? Key(kRanges - 1) : "k";
+    comparator.compared = 0;
+    EXPECT_EQ(set->Newest(key, kMaxSequence), kRanges);
+    EXPECT_EQ(set->Next(key, 0), 1u);
+    EXPECT_LE(comparator.compared, 400u) << nested;
+  }
+}
+
 // Disjoint, nested, equal, and any; some leave again.
 TEST(RangeTombstonesTest, AgreesWithAList) {
   constexpr uint64_t kKeys = 300;

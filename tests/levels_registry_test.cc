@@ -36,7 +36,8 @@ TEST(LevelRegistryTest, FindsEachKindByIdAndName) {
     flags |= kind->manifest_flag;
   }
   EXPECT_EQ(BuiltInLevelKinds().size() + 1, LevelKinds().size());
-  EXPECT_EQ(LevelKindNames(" nor ", "x:"), "x:braided_skiplist nor x:nv_tree nor x:sorted_runs nor x:hybrid nor x:map_of_tests");
+  EXPECT_EQ(LevelKindNames(" nor ", "x:"),
+            "x:braided_skiplist nor x:nv_tree nor x:sorted_runs nor x:hybrid nor x:lb_tree nor x:map_of_tests");
   const std::vector<L1KindName> publics = L1KindNames();
   ASSERT_EQ(publics.size(), LevelKinds().size());
   EXPECT_EQ(publics.back().kind, kMapLevel);
@@ -55,6 +56,7 @@ TEST(LevelRegistryTest, NumbersNamesAndFlagsStay) {
   expect(L1Kind::kNvTree, 1, "nv_tree", 0);
   expect(L1Kind::kSortedRuns, 2, "sorted_runs", 64);
   expect(L1Kind::kHybrid, 3, "hybrid", 0);
+  expect(L1Kind::kLbTree, 4, "lb_tree", 0);
 }
 
 TEST(LevelRegistryTest, ADatabaseOfAnUnknownKindIsRefused) {

@@ -196,6 +196,7 @@ TEST_F(MetricsTest, GaugesAgreeWithProperties) {
   }
   ASSERT_TRUE(db->GetIntProperty("braiddb.pm-bytes-live", &property));
   EXPECT_EQ(live, static_cast<double>(property));
+  EXPECT_EQ(metrics.Value("braiddb_last_sequence", {}), static_cast<double>(db->GetLatestSequenceNumber()));
   double dram = 0;
   for (const MetricSample& sample : metrics.Find("braiddb_dram_bytes")->samples) dram += sample.value;
   EXPECT_GT(dram, 0);

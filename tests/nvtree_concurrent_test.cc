@@ -98,7 +98,7 @@ TEST_P(NvTreeConcurrentTest, ReadersSeeWhatWasAcknowledged) {
     while (!stop.load(std::memory_order_relaxed)) {
       const uint64_t w = random.Uniform(kThreads), i = random.Uniform(kKeys);
       const bool is_there = i % 4 != 3 && writers[w].versions[i].load(std::memory_order_acquire) != 0;
-      NvCursor cursor(store_.tree());
+      LeafCursor cursor(store_.tree());
       const bool forward = random.OneIn(2);
       bool met = false;
       uint64_t last = forward ? 0 : UINT64_MAX;
@@ -205,7 +205,7 @@ TEST_P(NvTreeConcurrentTest, OrdersOfLeavesFollowChanges) {
           ASSERT_GE(newest, before) << i;
         } else {
           const bool forward = random.OneIn(2);
-          NvCursor cursor(store.tree());
+          LeafCursor cursor(store.tree());
           forward ? cursor.Seek(keys.Target(i)) : cursor.SeekBefore(keys.Target(i));
           uint64_t expected = i;
           for (int steps = 0; steps < 10; ++steps) {

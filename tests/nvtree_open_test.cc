@@ -1,7 +1,7 @@
 // The open of an NV-Tree: what is damaged is an error, or not used.
 #include <gtest/gtest.h>
 
-#include "nvtree/inner_image.h"
+#include "leaf_tree/inner_image.h"
 #include "tests/support/tree_store.h"
 
 namespace braiddb::test {
@@ -17,7 +17,7 @@ TEST(NvTreeOpenTest, ADamagedImageIsNotUsed) {
   ASSERT_OK(store.tree()->Apply(changes));
   ASSERT_OK(store.Rebuild());
   const std::vector<Element> sound = store.Forward();
-  auto* root = static_cast<NvTreeRoot*>(store.regions()->Metadata(0, MetadataSlot::kL1));
+  auto* root = static_cast<LeafTreeRoot*>(store.regions()->Metadata(0, MetadataSlot::kL1));
   ASSERT_OK(store.tree()->Close());
   const PmPtr place = LinkTarget(root->image);
   const auto* header = store.regions()->Resolve<ImageHeader>(place);
@@ -34,7 +34,7 @@ TEST(NvTreeOpenTest, ADamagedImageIsNotUsed) {
     ASSERT_EQ(store.Forward(), sound) << bit;
     EXPECT_EQ(store.tree()->GetStats().free_leaves, segments);
     if (bit % 50 == 0) store.Reopen();
-    root = static_cast<NvTreeRoot*>(store.regions()->Metadata(0, MetadataSlot::kL1));
+    root = static_cast<LeafTreeRoot*>(store.regions()->Metadata(0, MetadataSlot::kL1));
   }
   ASSERT_OK(store.tree()->Close());
   ASSERT_OK(store.Rebuild());
@@ -55,7 +55,7 @@ TEST(NvTreeOpenTest, WrongSizesAndDamageAreErrors) {
   for (const uint32_t bytes : {0u, 64u, 511u, 768u, 8192u}) {
     EXPECT_CODE(NvTree::Create(store.regions(), store.segments(), bytes), kInvalidArgument);
   }
-  auto* root = static_cast<NvTreeRoot*>(store.regions()->Metadata(0, MetadataSlot::kL1));
+  auto* root = static_cast<LeafTreeRoot*>(store.regions()->Metadata(0, MetadataSlot::kL1));
   auto* first = store.regions()->Resolve<Leaf>(LinkTarget(root->first));
   auto* second = store.regions()->Resolve<Leaf>(LinkTarget(first->next));
   const std::vector<Element> sound = store.Forward();
@@ -71,7 +71,7 @@ TEST(NvTreeOpenTest, WrongSizesAndDamageAreErrors) {
       byte ^= static_cast<uint8_t>(1 << bit % 8);
     }
   };
-  flip(root, offsetof(NvTreeRoot, image), 1);
+  flip(root, offsetof(LeafTreeRoot, image), 1);
   flip(first, Leaf::kHeaderBytes + first->count() * sizeof(Element), 3);
   flip(second, Leaf::kHeaderBytes + second->count() * sizeof(Element), 7);
   // A link to another leaf of the tree.

@@ -288,7 +288,7 @@ class NvTreeClosePowerCutTest : public NvTreePowerCutTest {
     store_.Reopen();
     fresh_.emplace(store_.regions());
   }
-  NvTreeRoot* Root() const { return static_cast<NvTreeRoot*>(store_.regions()->Metadata(0, MetadataSlot::kL1)); }
+  LeafTreeRoot* Root() const { return static_cast<LeafTreeRoot*>(store_.regions()->Metadata(0, MetadataSlot::kL1)); }
 
   // Closes and opens, and changes many leaves: as long as the power lasts. Whether it failed. `forget`: false for the canary.
   bool RunUntil(uint64_t fence, Luck luck, bool forget, Model* done, Model* begun) {

@@ -69,7 +69,7 @@ class NvTreeTest : public testing::TestWithParam<std::tuple<uint32_t, const KeyK
   void ExpectSameAt(const SearchKey& target) {
     const auto begin = std::partition_point(model_.begin(), model_.end(),
                                             [&](const Element& element) { return CompareToTarget(element, target) < 0; });
-    NvCursor cursor(store_->tree());
+    LeafCursor cursor(store_->tree());
     cursor.Seek(target);
     ASSERT_EQ(cursor.element() == nullptr, begin == model_.end());
     if (begin != model_.end()) {
@@ -215,7 +215,7 @@ TEST_P(NvTreeTest, CursorsGoOnWhereLeavesWereMerged) {
       if (random_.OneIn(4)) to_stay.insert(element.value);
       place.emplace(element.value, place.size());
     }
-    NvCursor cursor(store_->tree());
+    LeafCursor cursor(store_->tree());
     cursor.SeekToFirst();
     Element last = *cursor.element();
     size_t seen = to_stay.contains(last.value) ? 1 : 0;
@@ -330,8 +330,8 @@ TEST_P(PlainTreeTest, InnerNodesKnowHowManyElementsAreSorted) {
     const EpochManager::Guard guard = store_.epochs()->Enter();
     for (const auto& [key, value] : model) {
       const InnerNodes::Range range = store_.tree()->FindRange(SearchKey(key, Slice(), 0));
-      ASSERT_EQ(range.sorted, store_.regions()->Resolve<Leaf>(range.leaf)->sorted());
-      known.insert(range.sorted);
+      ASSERT_EQ(range.hint, store_.regions()->Resolve<Leaf>(range.leaf)->sorted());
+      known.insert(range.hint);
     }
   };
   for (int round = 0; round < 6; ++round) {
@@ -381,8 +381,8 @@ TEST_P(PlainTreeTest, CopiesBeginAtTheTarget) {
     // Of the same leaf some; the border is where the next copy goes on.
     const auto enough = static_cast<uint32_t>(1 + random.Uniform(40));
     store_.tree()->CopyLeaf(target, false, &copy, enough);
-    const uint64_t to = copy.part.to;
-    if (to != LeafPart::kToTheEnd) {
+    const uint64_t to = copy.to;
+    if (to != NvTree::LeafCopy::kToTheEnd) {
       std::erase_if(expected, [to](const Element& element) { return element.key >= to; });
       ++parts;
     }
@@ -588,7 +588,7 @@ TEST(NvTreeSearchTest, KeysThatBeginAlikeTakeOneRead) {
     };
     const auto reads_of_seek = [&](const std::string& key, bool before_it) {
       const uint64_t before = keys.reads;
-      NvCursor cursor(store.tree());
+      LeafCursor cursor(store.tree());
       const SearchKey target(order, key, kMaxSequence);
       before_it ? cursor.SeekBefore(target) : cursor.Seek(target);
       for (int steps = 0; steps < 5 && cursor.element() != nullptr; ++steps) before_it ? cursor.Prev() : cursor.Next();
@@ -647,7 +647,7 @@ TEST(NvTreeSearchTest, ScansOverADamagedElementEnd) {
       keys.damaged = all[damaged].element.value;
       for (const bool forward : {true, false}) {
         for (const uint64_t from : {uint64_t{0}, damaged, kKeys - 1}) {
-          NvCursor cursor(store.tree());
+          LeafCursor cursor(store.tree());
           const std::string key = "user:" + NumberedKey(from);
           const SearchKey target(order, key, forward ? kMaxSequence : 0);
           forward ? cursor.Seek(target) : cursor.SeekBefore(target);

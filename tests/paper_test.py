@@ -26,6 +26,7 @@ sys.path.insert(0, str(SOURCE / "scripts"))
 import paper  # noqa: E402
 import paper_figure  # noqa: E402
 import paper_figures  # noqa: E402  after the path is known
+import kinds_figures  # noqa: E402
 import readers_figures  # noqa: E402
 import shapes_figures  # noqa: E402
 import stores_figures  # noqa: E402
@@ -254,6 +255,26 @@ class Paper(unittest.TestCase):
             if theirs == "–":
                 self.assertEqual(of_theirs, "–")
 
+    def test_the_page_of_kinds_has_times_memory_and_lines_of_each(self):
+        result = self.paper("--kinds", "--only=user", "--update-docs")
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        (table,) = json.loads((self.folder / "docs/results/kinds.json").read_text(encoding="utf-8"))["results"]
+        self.assertEqual(tuple(table["head"]), kinds_figures.HEAD)
+        rows = {row[1]: row[2:] for row in table["rows"]}
+        self.assertEqual(len(rows), len(table["rows"]))
+        rates = [f"{what}, k ops/s" for what in kinds_figures.RATES.values()]
+        took = [f"{what}, ms" for what in kinds_figures.MILLISECONDS.values()]
+        lines = [f"{kinds_figures.RATES[benchmark]}: cache lines written, with the merge" for benchmark in kinds_figures.MERGES]
+        memory = [f"{memory} of the last level, bytes a key" for memory in ("DRAM", "persistent memory")]
+        self.assertEqual(list(rows), [*rates, *took, *memory, *lines])
+        for what, (*ours, lmdb) in rows.items():
+            for cell in ours:
+                self.assertRegex(cell, r"^\d+\.\d$" if what in lines else r"^[\d.]+ \([\d.]+ to [\d.]+\)$", what)
+            if what in (*memory, *lines):
+                self.assertEqual(lmdb, "–", what)
+        for cell in rows[lines[0]][:-1]:
+            self.assertGreater(float(cell), 2, "an entry alone takes two lines")
+
     def test_a_job_that_fails_is_said_and_leaves_no_result(self):
         self.assertEqual(self.paper("--only=nvtree-6").returncode, 0)
         programs = self.folder / "bin"
@@ -282,6 +303,7 @@ class Paper(unittest.TestCase):
             (["--stores", "--only=nvtree-8"], "there is no figure nvtree-8"),
             (["--stores", "--shapes"], "--stores and --shapes exclude each other"),
             (["--readers", "--shapes"], "--shapes and --readers exclude each other"),
+            (["--kinds", "--readers"], "--readers and --kinds exclude each other"),
         ):
             with self.subTest(arguments):
                 result = self.paper(*arguments)

@@ -2,10 +2,12 @@
 // full file system is an error and no signal. [CC-66]
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -263,6 +265,40 @@ TEST_F(GiveBackTest, AnInterruptedCallIsRepeated) {
   FailingCalls::Stop();
   EXPECT_EQ(allocator()->GetUsage(0).punched_segments, 35u);
   EXPECT_EQ(store_.regions->ReservedBytes(0), reserved);
+}
+
+// tmpfs keeps blocks of a huge page that it cannot split, and returns success.
+TEST_F(GiveBackTest, BlocksThatAPunchLeavesArePunchedAgain) {
+  struct statfs file_system;
+  ASSERT_EQ(statfs(options_.database_path.c_str(), &file_system), 0);
+  if (file_system.f_type != TMPFS_MAGIC) GTEST_SKIP() << "no tmpfs for test files; mount one at /dev/shm";
+  const std::vector<Segment*> kept = Spread(4, 60);
+  GiveBack(0, SegmentAllocator::kGiveBackWindow);
+  const uint64_t before = BlockBytes();
+  constexpr int kLeft = 6;
+  FailingCalls::Arm(0, 0, kLeft, "fallocate");
+  GiveBack(0, 1);
+  FailingCalls::Stop();
+  EXPECT_EQ(FailingCalls::failed(), kLeft);
+  EXPECT_GT(Punched(), 54 * (kMiB - 128));
+  EXPECT_LT(BlockBytes(), before - 54 * (kMiB - 2 * kBlockPageBytes));
+  ExpectAllHold(kept);
+}
+
+// The tries end, and what stays is used again like all other free space.
+TEST_F(GiveBackTest, BlocksThatEveryPunchLeavesAreNoError) {
+  const std::vector<Segment*> kept = Spread(4, 60);
+  GiveBack(0, SegmentAllocator::kGiveBackWindow);
+  FailingCalls::Arm(0, 0, FailingCalls::kForEver, "fallocate");
+  GiveBack(0, 1);
+  FailingCalls::Stop();
+  EXPECT_GT(FailingCalls::failed(), 0);
+  EXPECT_FALSE(allocator()->HasSuperfluous(0));
+  ExpectAllHold(kept);
+  for (int i = 0; i < 60; ++i) ASSERT_NE(Filled(77), nullptr);
+  ExpectAllHold(kept);
+  EXPECT_EQ(Punched(), 0u);
+  ExpectNoLeak();
 }
 
 // Blocks that the file system refuses are sought elsewhere; in the end the allocation fails, and the segments stay punched.

@@ -15,6 +15,7 @@
 #include "pmem/persistence.h"
 #include "pmem/pool_format.h"
 #include "pmem/region.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/region_set_test.h"
 
 namespace braiddb::test {
@@ -179,7 +180,7 @@ TEST_F(LiveRegionsTest, AWriterInAnotherProcessIsFollowed) {
   int to_writer[2], from_writer[2];
   ASSERT_EQ(pipe(to_writer), 0);
   ASSERT_EQ(pipe(from_writer), 0);
-  const pid_t child = fork();
+  const pid_t child = ForkChild();
   if (child == 0) {  // each byte that arrives is a step; each end of a step is answered
     close(to_writer[1]);
     std::unique_ptr<RegionSet> writer;

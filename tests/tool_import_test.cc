@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "braiddb/options_file.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/hostile_data.h"
 #include "tests/support/tool_fixture.h"
 #include "tools/formats/line_reader.h"
@@ -109,6 +110,27 @@ TEST_F(ImportTest, LongNamesOfFamiliesAreBrokenRecords) {
   EXPECT_EQ(result.exit_code, 1) << result.error;
   EXPECT_EQ(Run("scan --keys-only " + target_).out, "a\nc\n");
   EXPECT_TRUE(Has(ReadFileOrDie(skipped), "\"b\"")) << ReadFileOrDie(skipped);
+}
+
+TEST_F(ImportTest, ThePipesFormatIsGuessedByItsFirstBytes) {
+  for (const Data& data : {Data{{"a", "1"}, {"b", "2"}}, Data{{std::string(5000, 'k'), std::string(400'000, 'v')}}}) {
+    fs::remove_all(path_);
+    Write({{"default", data}});
+    for (const std::string format : {"jsonl", "mdb", "ldb"}) {
+      SCOPED_TRACE(format);
+      fs::remove_all(target_);
+      const ToolResult piped = RunCommand(std::string(BRAIDDB_TOOL) + " export --format " + format + " " + path_ + " | " +
+                                          BRAIDDB_TOOL + " import " + target_);
+      EXPECT_EQ(piped.exit_code, 0) << piped.error;
+      EXPECT_TRUE(Read(target_)["default"] == data);
+    }
+  }
+  for (const std::string text : {"", "a,1", "a,1\nb,2\n"}) {
+    const ToolResult unknown = RunCommand("printf '" + text + "' | " + BRAIDDB_TOOL + " import " + directory_.File("unknown"));
+    EXPECT_EQ(unknown.exit_code, 2);
+    EXPECT_TRUE(Has(unknown.error, "standard input: the format is not known; choose it by --format")) << unknown.error;
+    EXPECT_FALSE(fs::exists(directory_.File("unknown")));
+  }
 }
 
 TEST_F(ImportTest, FamiliesAreKept) {
@@ -402,7 +424,7 @@ TEST_F(ImportTest, CtrlCEndsAnImport) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const std::string errors = directory_.File("errors");
-  const pid_t child = fork();
+  const pid_t child = ForkChild();
   if (child == 0) {
     dup2(ends[0], STDIN_FILENO);
     close(ends[0]);

@@ -182,7 +182,7 @@ TEST_F(ServeTest, KeysAreBrowsed) {
   EXPECT_EQ(AskJson(service, "/api/keys.json?family=other+%25FF")["keys"][0]["key"], "there");
   EXPECT_EQ(AskJson(service, "/api/keys.json?limit=9999999")["keys"].size(), 200u);
   EXPECT_EQ(Ask(service, "/api/keys.json?family=none").status, 404);
-  for (const char* bad : {"limit=0", "limit=-1", "limit=x", "form=hex&prefix=0", "form=hex&from=zz"})
+  for (const char* bad : {"limit=0", "limit=-1", "limit=x", "form=hex&prefix=0", "form=hex&from=zz", "form=HEX", "form=base64"})
     EXPECT_EQ(Ask(service, std::string("/api/keys.json?") + bad).status, 400) << bad;
 }
 

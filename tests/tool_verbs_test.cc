@@ -12,6 +12,7 @@
 
 #include "braiddb/backup.h"
 #include "braiddb/check.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/tool_fixture.h"
 #include "tools/child_job.h"
 #include "tools/output.h"
@@ -209,7 +210,7 @@ TEST_F(VerbTest, LogPrintsUpdates) {
 TEST_F(VerbTest, LogFollowsAWriter) {
   ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
   const std::string out = directory_.File("out");
-  const pid_t child = fork();
+  const pid_t child = ForkChild();
   ASSERT_GE(child, 0);
   if (child == 0) {
     if (std::freopen(out.c_str(), "w", stdout) == nullptr) _exit(98);

@@ -16,6 +16,7 @@
 #include "db/test_hooks.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/leave_child.h"
 #include "tests/support/wait_until.h"
 #include "util/file.h"
@@ -137,7 +138,7 @@ TEST_F(SecondaryHoldTest, AFamilyThatIsDroppedInEachTryEndsNone) {
 TEST_F(SecondaryHoldTest, AStoppedReaderStopsNobody) {
   options_.max_region_size = 32ull << 20;
   Fill(options_, 10);
-  const pid_t child = fork();
+  const pid_t child = ForkChild();
   if (child == 0) {
     ReaderHold hold;
     if (!hold.Take(path_)) LeaveChild(1);

@@ -19,6 +19,7 @@
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/leave_child.h"
 #include "tests/support/merge_operators.h"
 #include "tests/support/wait_until.h"
@@ -381,7 +382,7 @@ TEST_F(SecondaryTest, InAnotherProcess) {
   int written[2], done[2];  // pipes
   ASSERT_EQ(pipe(written), 0);
   ASSERT_EQ(pipe(done), 0);
-  const pid_t child = fork();
+  const pid_t child = ForkChild();
   ASSERT_GE(child, 0);
   if (child == 0) {
     close(done[1]);

@@ -171,14 +171,14 @@ class PowerCutOfProcess final : public PersistObserver {
   Random random_;
 };
 
-// No memtable fills up, so one thread stores. The operations include the first limit, which creates the hidden family. With an
-// NV-Tree the family takes a segment from PMDK's pool, which the cut does not know: then it exists before the first cut.
+// No memtable fills up, so one thread stores. The operations include the first limit, which creates the hidden family. With a
+// tree of leaves the family takes a segment from PMDK's pool, which the cut does not know: then it exists before the first cut.
 TEST(TimestampPowerCutTest, AnOpenHasWhatWasAcknowledged) {
   constexpr int kCutOperations = 22;  // up to the first compaction
   Options options = MakeOptions();
   options.memtable_size = 4 << 20;
   options.disable_auto_compaction = true;
-  const int operations_before = TestedL1() == L1Kind::kNvTree ? 11 : 0;
+  const int operations_before = TestedL1() == L1Kind::kNvTree || TestedL1() == L1Kind::kLbTree ? 11 : 0;
   int cuts = 0;
   for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
     bool is_done = false;

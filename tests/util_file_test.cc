@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/fork_child.h"
 #include "util/file.h"
 #include "util/format.h"
 #include "util/logger.h"
@@ -121,7 +122,7 @@ TEST_F(FileTest, LockIsRefusedToAnotherProcessAndEndsWithIt) {
   int to_parent[2], to_child[2];
   ASSERT_EQ(pipe(to_parent), 0);
   ASSERT_EQ(pipe(to_child), 0);
-  const pid_t child = fork();
+  const pid_t child = test::ForkChild();
   if (child == 0) {
     std::unique_ptr<FileLock> lock;
     const char locked = FileLock::Acquire(Path("LOCK"), &lock).ok() ? 'y' : 'n';

@@ -26,6 +26,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/fork_child.h"
 #include "tests/support/leave_child.h"
 #include "tests/support/wait_until.h"
 #include "util/local_client.h"
@@ -34,6 +35,7 @@
 namespace braiddb {
 namespace {
 
+using test::ForkChild;
 using test::kPatience;
 using test::LeaveChild;
 using test::WaitUntil;
@@ -295,7 +297,7 @@ class Child {
   explicit Child(const std::function<bool()>& run) {
     int ends[2];
     if (pipe(ends) != 0) abort();
-    pid_ = fork();
+    pid_ = ForkChild();
     if (pid_ == 0) {
       const char ok = run() ? 'y' : 'n';
       if (write(ends[1], &ok, 1) != 1) LeaveChild(1);
@@ -328,7 +330,7 @@ TEST_F(LocalServerTest, ServerSeesThatAPeerWasKilled) {
   std::unique_ptr<LocalClient> client;
   int go[2];
   ASSERT_EQ(pipe(go), 0);
-  const pid_t pid = fork();
+  const pid_t pid = ForkChild();
   if (pid == 0) {
     char byte;
     std::string message;
@@ -354,11 +356,11 @@ TEST_F(LocalServerTest, ServerSeesThatAPeerWasKilled) {
 TEST_F(LocalServerTest, ClientSeesThatTheServerWasKilledThoughAChildOfItLives) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  const pid_t parent = fork();
+  const pid_t parent = ForkChild();
   if (parent == 0) {
     if (!LocalServer::Start(dir_, "socket", &echo_, &server_).ok()) LeaveChild(1);
     while (echo_.seen_count() == 0) usleep(1000);
-    const pid_t child = fork();
+    const pid_t child = ForkChild();
     while (child == 0) pause();
     if (write(ends[1], &child, sizeof child) != sizeof child) LeaveChild(1);
     for (;;) pause();
@@ -449,7 +451,7 @@ TEST_F(LocalServerTest, ForksWhileMessagesArrive) {
     });
   }
   for (int i = 0; i < 20; ++i) {
-    const pid_t pid = fork();
+    const pid_t pid = ForkChild();
     if (pid == 0) {
       server_.reset();
       LeaveChild(0);

@@ -55,15 +55,16 @@ struct Origin {
 };
 
 // Takes the format from --format, the name or the first bytes.
-Status ChooseFormat(const ImportArguments& arguments, const Origin& source, RecordFormat* format) {
+Status ChooseFormat(const ImportArguments& arguments, const Origin& source, LineInput* input, RecordFormat* format) {
   if (!arguments.format.empty()) {
     return ParseRecordFormat(arguments.format, format)
                ? Status::OK()
                : Status::InvalidArgument("--format " + arguments.format + " is none of csv, tsv, jsonl, mdb, db, ldb");
   }
-  std::string first(4096, '\0');
-  const ssize_t bytes = source.is_file ? pread(source.fd.get(), first.data(), first.size(), 0) : 0;
-  first.resize(static_cast<size_t>(std::max<ssize_t>(0, bytes)));
+  if (GuessRecordFormat(arguments.file, {}, format)) return Status::OK();
+  constexpr size_t kMostLooked = 256 << 10;  // bytes; a line of `ldb dump` has a key in its front part
+  const std::string_view first = input->Peek(kMostLooked);
+  if (!input->status().ok()) return input->status();
   return GuessRecordFormat(arguments.file, first, format)
              ? Status::OK()
              : Status::InvalidArgument(source.name + ": the format is not known; choose it by --format");
@@ -86,11 +87,12 @@ Status OpenFileSource(const ImportArguments& arguments, Origin* source) {
   std::error_code error;
   if (source->is_file) source->path = std::filesystem::canonical(arguments.file, error);
   RecordFormat format;
-  if (Status status = ChooseFormat(arguments, *source, &format); !status.ok()) return status;
+  auto input = std::make_unique<LineInput>(fd);
+  if (Status status = ChooseFormat(arguments, *source, input.get(), &format); !status.ok()) return status;
   const ByteForm bytes = arguments.is_hex ? ByteForm::kHex : arguments.is_escape ? ByteForm::kEscape : ByteForm::kRaw;
   source->settings = "format " + std::to_string(static_cast<int>(format)) + ", bytes " + std::to_string(static_cast<int>(bytes)) +
                      ", family " + arguments.family;
-  source->reader = MakeRecordReader(format, bytes, std::make_unique<LineInput>(fd));
+  source->reader = MakeRecordReader(format, bytes, std::move(input));
   return Status::OK();
 }
 

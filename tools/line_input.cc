@@ -41,6 +41,14 @@ bool LineInput::Fill() {
   return bytes != 0;
 }
 
+std::string_view LineInput::Peek(size_t most) {
+  size_t newline = std::string_view::npos;
+  do {
+    newline = rest_.substr(0, most).find('\n');
+  } while (newline == std::string_view::npos && rest_.size() < most && Fill());
+  return rest_.substr(0, newline == std::string_view::npos ? most : newline + 1);
+}
+
 bool LineInput::Next(std::string_view* line) {
   size_t searched = 0;
   size_t end = std::string_view::npos;

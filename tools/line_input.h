@@ -22,6 +22,9 @@ class LineInput {
   // Sets *line to the next line without its newline. It is valid until the next call. Returns false at the end and after an
   // error.
   bool Next(std::string_view* line);
+  // The first bytes of what Next has not read: the next line with its newline, or its first bytes if it is longer than `most`.
+  // Valid until the next call.
+  std::string_view Peek(size_t most);
   // Whether the input ended in the last line, which has no newline.
   bool is_cut() const { return is_cut_; }
   const Status& status() const { return status_; }

@@ -93,7 +93,7 @@ Status HeldBy(int fd, const std::string& path) {
   const pid_t holder = HolderOf(fd);
   std::string who = holder == 0 ? "another process" : "process " + std::to_string(holder);
   if (holder == getpid()) who = "this process";
-  return Status::Busy(path + " is locked by " + who + "; close the database there first");
+  return Status::Busy(path + " is locked by " + who + "; close the database or the backup engine there first");
 }
 
 int MakeDir(const std::string& path) {
@@ -104,7 +104,9 @@ int MakeDir(const std::string& path) {
 }  // namespace
 
 Status StatusFromErrno(int error, std::string_view what) {
-  const std::string message = std::string(what) + ": " + std::generic_category().message(error);
+  std::string message = std::string(what) + ": " + std::generic_category().message(error);
+  if (error == EMFILE) message += "; raise the limit of open files (ulimit -n)";
+  if (error == ENFILE) message += "; raise the system's limit of open files (fs.file-max)";
   switch (error) {
     case ENOSPC:
     case EDQUOT:

@@ -62,6 +62,8 @@ Status LocalClient::Connect(const std::string& directory, const std::string& nam
   const int error = RetryInterrupted(std::chrono::seconds(kPatienceSeconds),
                                      [&] { return connect(connection.get(), address.data(), LocalAddress::size()); });
   if (error == ECONNREFUSED) return Status::NotFound("no process listens at " + address.path());
+  if (error == EACCES || error == EPERM)
+    return Status::Busy("the process that listens at " + address.path() + " belongs to another user; run as that user");
   if (error == EAGAIN)
     return Status::Busy("the process that listens at " + address.path() + " accepts no connection; retry later");
   if (error != 0) return address.Error(error, "cannot connect to");

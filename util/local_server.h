@@ -31,7 +31,7 @@ class LocalServer {
   static constexpr size_t kMaxMessage = kMaxLocalMessageBytes;
   static constexpr size_t kMaxDescriptors = kMaxLocalDescriptors;
   // Of one server. Further connections are closed at once.
-  static constexpr uint32_t kMaxConnections = 1024;
+  static constexpr uint32_t kMaxConnections = 1040;
 
   // The other side, as the kernel names it at the time of its connect(2).
   struct Peer {

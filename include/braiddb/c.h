@@ -1527,7 +1527,13 @@ BRAIDDB_C_API void braiddb_writebatch_singledelete_cf_with_ts(braiddb_writebatch
 /* ---- BraidDB's own.
    Each option sets the field of that name of braiddb::Options; braiddb/options.h has unit, default, range and trade-off. */
 
-enum { braiddb_l1_braided_skiplist = 0, braiddb_l1_nv_tree = 1, braiddb_l1_sorted_runs = 2, braiddb_l1_hybrid = 3 };
+enum {
+  braiddb_l1_braided_skiplist = 0,
+  braiddb_l1_nv_tree = 1,
+  braiddb_l1_sorted_runs = 2,
+  braiddb_l1_hybrid = 3,
+  braiddb_l1_lb_tree = 4
+};
 enum { braiddb_list_braided = 0, braiddb_list_oblivious = 1 };
 enum { braiddb_memtable_skiplist = 0, braiddb_memtable_hash = 1 };
 enum {

@@ -41,8 +41,9 @@ class CompactionFilter {
   // For the info log.
   virtual const char* Name() const = 0;
 
-  // true (as in RocksDB)   A removed key disappears at once, also from snapshots and iterators that see this version. The merge
-  //                        releases its space. If a snapshot sees an older version, that stays, and the removal is a Delete.
+  // true (as in RocksDB)   A removed key disappears at once, also from snapshots and iterators that see this version; iterators
+  //                        over sorted runs keep it. The merge releases its space. If a snapshot sees an older version, that
+  //                        stays, and the removal is a Delete.
   // false (not in RocksDB) Snapshots and iterators never change. A removal is written as a Delete, if the key was not written in
   //                        the meantime, and the next merge drops both.
   virtual bool IgnoreSnapshots() const { return true; }

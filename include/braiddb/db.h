@@ -115,7 +115,7 @@ class DB {
   // Errors:
   //   NotFound      there is no database; create_if_missing has no effect
   //   Busy          the process that has the database open for writing cannot be reached: it is of an older version or of another
-  //                 user, has 1,024 readers, or has no shared memory
+  //                 user, has 1,024 readers or few open files left, or has no shared memory
   //   NotSupported  the writing process has another version of the library, or a last level is no braided skiplist
   //   Corruption    as Open; with `error_if_wal_file_exists`, also if there are writes that Open would replay
   static Status OpenForReadOnly(const Options& options, const std::string& path, std::unique_ptr<DB>* db,
@@ -281,7 +281,7 @@ class DB {
   //   l1-pm-bytes                     segments that last levels have for themselves
   //   num-segments                    segments
   //   num-free-segments               segments kept for reuse
-  //   num-snapshots                   snapshots that are not released
+  //   num-snapshots                   snapshots and iterators that are not released
   //   num-live-readers                handles, mostly of other processes, that read beside this one
   //   oldest-snapshot-sequence        the sequence number of the oldest; 0 if there is none
   //   num-running-flushes             1 while a flush runs, else 0

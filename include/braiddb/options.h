@@ -38,11 +38,14 @@ class Snapshot;
 //                      touches, one at a time, and needs space for that run; scans read memory sequentially
 //   kHybrid            persistent hash index for point reads, and an index in DRAM for scans (HiKV, ATC '17); gets are fast right
 //                      after an open; with l1_index_size and filter_bits_per_key 0 the first scan builds the index for scans
+//   kLbTree            LB+-Tree: small leaves that change in place, few flushed lines, inner nodes in DRAM (VLDB '20); as kNvTree
+//                      it merges without a journal; it writes less and takes less DRAM, its scans sort leaf by leaf
 enum class L1Kind : uint8_t {
   kBraidedSkipList = 0,
   kNvTree = 1,
   kSortedRuns = 2,
   kHybrid = 3,
+  kLbTree = 4,
 };
 
 // A kind of last level, and its name in options files, environment variables and programs, for example "nv_tree".
@@ -154,7 +157,7 @@ struct Options {
   // 0 is no limit, and the sizes below apply. Larger: more lookup cache hits. Smaller: more merges for the same writes.
   //   covered               memtables, indexes of L0 and of the last level, lookup cache, filter, and the work on them
   //   not covered           persistent memory that is emulated in DRAM, iterators, batches (one batch may enlarge a memtable),
-  //                         merges of sorted runs, and an L0 that grows because of disable_auto_compaction
+  //                         merges of sorted runs, the ordered index of kHybrid, an L0 that grows by disable_auto_compaction
   //   become upper limits   memtable_max_entries, max_immutable_memtables, l0_compaction_trigger, l0_slowdown_writes_trigger,
   //                         l1_index_size
   //   lookup cache          takes the rest; the inner nodes of a growing NV-Tree take from it; none with lookup_cache_size 0
@@ -199,7 +202,7 @@ struct Options {
   // and less space for overwritten entries. Reads that miss the lookup cache are faster then while writers are busy.
   uint32_t l0_slowdown_writes_trigger = 0;
   // DRAM for the index over the nodes of a braided skiplist or of sorted runs, where searches begin; bytes for all regions
-  // together. No effect on kNvTree; kHybrid: see L1Kind. The index takes what its nodes need, twice that while it is replaced.
+  // together. No effect on trees; kHybrid: see L1Kind. The index takes what its nodes need, twice that while it is replaced.
   // Default: 1 GiB. Range: any; 0 is no index. A braided skiplist in one region needs 17 MiB per million entries to index every
   // node, so the default is enough for 63 million entries. Keys whose first eight bytes are alike need 2 to 5 MiB more; without
   // them, searches among such keys read more entries. Larger, up to that need: a lookup compares two nodes, and iterators

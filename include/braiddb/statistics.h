@@ -13,7 +13,7 @@ class ThreadHistograms;  // is not exported, so its first declaration is here
 namespace braiddb {
 
 struct Statistics {
-  // Foreground. The first three count users' updates, without internal writes in the background.
+  // Foreground. The first three count users' updates and records of prepared transactions, no writes in the background.
   uint64_t writes = 0;     // acknowledged updates; a batch counts each of its updates
   uint64_t batches = 0;    // acknowledged write calls
   uint64_t log_bytes = 0;  // log space of entries with padding; bytes

@@ -181,8 +181,8 @@ struct TransactionOptions {
 class TransactionDB : public DB {
  public:
   // All writes must go through this object. When Open returns, transactions that were prepared but not decided exist again and
-  // hold their locks, regardless of max_locks. Every other kind of open refuses a database with prepared transactions:
-  // NotSupported.
+  // hold their locks, regardless of max_locks. Every other open for writing refuses a database with prepared transactions
+  // (NotSupported). Opens for reading do not show their updates.
   static Status Open(const Options& options, const TransactionDBOptions& transaction_options, const std::string& path,
                      std::unique_ptr<TransactionDB>* db);
   // With column families, as DB::Open.

@@ -49,6 +49,7 @@ Status BraidedLevel::Open(const Options& options, const Parts& parts, uint64_t j
   if (status.ok()) status = list->VerifyHeads();
   if (!status.ok()) return status;
   level->resumed_job_ = job;
+  level->is_count_lost_ = job != 0;
   level->list_ = std::move(list);
   *result = std::move(level);
   return Status::OK();
@@ -78,7 +79,9 @@ void BraidedLevel::Refresh(uint64_t l1_entries) {
   std::shared_ptr<const BraidedSkipList> fresh =
       Current()->WithIndex(l1_entries, index_bytes_, changes_.get(), parts_.stop, shared_heap());
   changes_.reset();
+  is_count_lost_ = false;  // whoever calls this has asked before
   index_is_current_ = true;
+  index_was_stopped_ = parts_.stop != nullptr && parts_.stop->load(std::memory_order_acquire);
   BRAIDDB_SYNC_POINT_ARG("BraidedLevel::Refresh", fresh.get());
   Install(std::move(fresh));
   // An index stays private if the heap had no room, and so do the ones that are made of it, until it is copied.
@@ -86,6 +89,21 @@ void BraidedLevel::Refresh(uint64_t l1_entries) {
     (void)Share();
   } catch (const std::bad_alloc&) {  // the next Refresh tries again
   }
+}
+
+// A merge that was cut short, by a kill or by an error, has linked entries that nobody has counted.
+std::optional<uint64_t> BraidedLevel::Entries() const {
+  return is_count_lost_ ? std::optional(Current()->list().EstimateEntries()) : std::nullopt;
+}
+
+bool BraidedLevel::LoadIndex(const BlockFileReader& file, uint64_t offset) {
+  const std::shared_ptr<const BraidedSkipList> now = Current();
+  std::optional<TallIndex> index = TallIndex::Load(now->list(), file, offset, index_bytes_, threads_, shared_heap());
+  if (!index) return false;
+  Install(now->With(std::move(*index)));
+  index_is_current_ = true;
+  index_was_stopped_ = false;
+  return true;
 }
 
 // A copy has the nodes of the original, so a merge or Refresh goes on with it.
@@ -138,6 +156,7 @@ Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*
   context.keys = &keys;
   Status status = RunZipper(context, tables, is_resumed ? progress_ : PmPtr(), stats);
   if (status.ok()) changes_ = std::move(changes);
+  is_count_lost_ |= !status.ok();
   return status;
 }
 
@@ -152,6 +171,7 @@ Status BraidedLevel::Sweep(const MergeJob& job, const KeyRanges& ranges, MergeSt
   if (std::exchange(index_is_current_, false)) changes = std::make_unique<IndexChanges>(Current()->index().NewChanges());
   context.index_changes = changes.get();
   Status status = SweepLastLevel(context, ranges, stats);
+  is_count_lost_ |= !status.ok();
   if (!status.ok() || changes == nullptr) return status;
   changes->SortRemoved(*parts_.order);
   changes_ = std::move(changes);

@@ -10,8 +10,8 @@ namespace braiddb {
 
 class EntrySignatures final : public HashKeys {
  public:
-  // `regions`: must outlive the object.
-  explicit EntrySignatures(const RegionSet* regions) : regions_(*regions) {}
+  // `regions`: must outlive the object. `tree_id`: of the hash index.
+  EntrySignatures(const RegionSet* regions, uint64_t tree_id) : regions_(*regions), tree_id_(tree_id) {}
 
   // False if the entry would not lie in the regions as a whole.
   bool SignatureOf(PmPtr place, uint64_t* signature) const override {
@@ -19,7 +19,7 @@ class EntrySignatures final : public HashKeys {
     const auto* const entry = regions_.Resolve<LogEntry>(place);
     if (entry->height() == 0 || entry->height() > kMaxHeight) return false;
     if (!regions_.Holds(place + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8))) return false;
-    *signature = KeySignature(entry->key());
+    *signature = KeySignature(tree_id_, entry->key());
     return true;
   }
   void Prefetch(PmPtr place) const override {
@@ -28,6 +28,7 @@ class EntrySignatures final : public HashKeys {
 
  private:
   const RegionSet& regions_;
+  const uint64_t tree_id_;
 };
 
 }  // namespace braiddb

@@ -9,7 +9,7 @@
 namespace braiddb {
 namespace {
 
-// A merge that has removed one in so many entries of the level also joins small pages.
+// When jobs have removed one in so many entries of the level, small pages are joined.
 constexpr uint64_t kRemovedToShrink = 8;
 
 }  // namespace
@@ -90,7 +90,7 @@ Status HybridLevel::Merge(const MergeJob& job, const std::vector<const PmTable*>
   bool records = false;
   Status status = Begin(job, !parts_.order->equal_means_same(), &view, &records);
   if (status.ok()) status = RunHybridMerge(parts_, *view, job, tables, stats, records ? &changes_ : nullptr);
-  if (status.ok() && stats->unlinked > job.l1_entries / kRemovedToShrink) status = hash_->Shrink();
+  if (status.ok()) status = ShrinkIfDue(job, *stats);
   if (!status.ok()) before_.reset();
   return status;
 }
@@ -100,8 +100,17 @@ Status HybridLevel::Sweep(const MergeJob& job, const KeyRanges& ranges, MergeSta
   bool records = false;
   Status status = Begin(job, true, &view, &records);
   if (status.ok()) status = SweepHybrid(parts_, *view, job, ranges, stats, &changes_);
+  if (status.ok()) status = ShrinkIfDue(job, *stats);
   if (!status.ok()) before_.reset();
   return status;
+}
+
+// COST  A shrink reads all pages, so many entries must have gone since the last one.
+Status HybridLevel::ShrinkIfDue(const MergeJob& job, const MergeStats& stats) {
+  removed_ += stats.unlinked;
+  if (removed_ <= job.l1_entries / kRemovedToShrink) return Status::OK();
+  removed_ = 0;
+  return hash_->Shrink();
 }
 
 uint64_t HybridLevel::DramBytes() const {

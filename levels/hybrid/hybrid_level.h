@@ -30,6 +30,10 @@ class HybridLevel final : public LastLevel {
   // Builds the next ordered index from the last one and the changes of the last job, or anew. With Options::l1_index_size 0 it is
   // built by the first cursor only.
   void Refresh(uint64_t l1_entries) override;
+  std::optional<uint64_t> Entries() const override {
+    const std::shared_ptr<const OrderedIndex> index = Current()->BuiltIndex();
+    return index == nullptr ? std::nullopt : std::optional(index->nodes().nodes.nodes());
+  }
   Status Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) override;
   Status Sweep(const MergeJob& job, const KeyRanges& ranges, MergeStats* stats) override;
   Status Discard() override { return hash_->ReleaseSegments(); }
@@ -41,7 +45,7 @@ class HybridLevel final : public LastLevel {
  private:
   HybridLevel(const Options& options, const Parts& parts, uint64_t job)
       : parts_(parts),
-        keys_(parts.regions),
+        keys_(parts.regions, HashTreeId(parts.regions->database_id(), parts.place.number)),
         threads_(options.recovery_threads),
         index_bytes_(options.l1_index_size),
         resumed_job_(job) {}
@@ -56,6 +60,9 @@ class HybridLevel final : public LastLevel {
   // the job's changes lead from the view's ordered index to the next one.
   Status Begin(const MergeJob& job, bool needs_index, std::shared_ptr<const HybridView>* view, bool* records);
 
+  // Joins small pages if jobs have removed many entries.
+  Status ShrinkIfDue(const MergeJob& job, const MergeStats& stats);
+
   const Parts parts_;
   const EntrySignatures keys_;
   const uint32_t threads_;
@@ -64,6 +71,7 @@ class HybridLevel final : public LastLevel {
   std::shared_ptr<HashIndex> hash_;
   mutable std::mutex mutex_;
   std::shared_ptr<const HybridView> view_;
+  uint64_t removed_ = 0;                        // entries that jobs have removed since the last shrink
   bool is_current_ = true;                      // no job has begun since view_ was installed
   std::shared_ptr<const OrderedIndex> before_;  // the index that changes_ belong to; null: the changes are not known
   std::vector<OrderedIndex::Change> changes_;   // of the last job, in entry order

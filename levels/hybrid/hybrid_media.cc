@@ -84,7 +84,8 @@ class PageWalk {
     const LogEntry* const entry = media_.EntryAt(place, &segment);
     if (entry == nullptr || !IsValid(place, segment)) return Bad("a slot that names no valid entry", media_.Place(page));
     if (entry->family() != check_.family.id) return Bad("a slot of another column family", media_.Place(page));
-    if (!range.Matches(slot, KeySignature(entry->key()))) return Bad("a slot of another key than its entry", media_.Place(page));
+    if (!range.Matches(slot, KeySignature(root_.tree_id, entry->key())))
+      return Bad("a slot of another key than its entry", media_.Place(page));
     entries_.push_back({entry, place, segment});
   }
 

@@ -94,7 +94,7 @@ class HybridMerger {
              parts_.order->Same(items[last].entry->key(), first.entry->key())) {
         ++last;
       }
-      batch_.push_back({end, last, KeySignature(first.entry->key()), 0});
+      batch_.push_back({end, last, view_.SignatureOf(first.entry->key()), 0});
       end = last;
     }
     FindVersions(items);
@@ -150,7 +150,7 @@ class HybridMerger {
     const bool changes = std::ranges::any_of(versions, [](const auto& version) { return version.keep != version.in_level; });
     if (!changes) return;
     const auto signature_of = [&](const KeyMerger::Version& version) {
-      return signature != 0 && view_.is_hashed() ? signature : KeySignature(version.entry->key());
+      return signature != 0 && view_.is_hashed() ? signature : view_.SignatureOf(version.entry->key());
     };
     is_paired_.assign(versions.size(), false);
     size_t removed = 0;
@@ -237,8 +237,7 @@ Status SweepHybrid(const LastLevel::Parts& parts, const HybridView& view, const 
     if (status.ok()) status = merger.EndSweepOfKey();
   }
   if (status.ok()) status = merger.Commit();
-  if (status.ok()) status = view.parts().hash->Shrink();
-  if (status.ok()) status = merger.Finish();
+  if (const Status finished = merger.Finish(); status.ok()) status = finished;  // as in MergeChunks
   if (status.ok() && changes != nullptr) *changes = merger.TakeChanges();
   stats->flushed_lines += view.parts().hash->flushed_lines() - lines;
   return status;

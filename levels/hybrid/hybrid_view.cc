@@ -19,7 +19,7 @@ const LogEntry* HybridView::Find(const SearchKey& target, LookupTrace* trace) co
     }
   };
   if (is_hashed()) {
-    if (!VisitVersions(nullptr, target, KeySignature(target.key), visit)) trace->met_dead = true;
+    if (!VisitVersions(nullptr, target, SignatureOf(target.key), visit)) trace->met_dead = true;
     ++local;  // the page
   } else {
     if (built_.load(std::memory_order_acquire) == nullptr) (void)BuildIndex(nullptr);

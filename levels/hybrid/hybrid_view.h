@@ -59,6 +59,7 @@ class HybridView final : public OrderedLevel {
     return nullptr;
   }
   const Parts& parts() const { return parts_; }
+  uint64_t SignatureOf(Slice key) const { return KeySignature(parts_.hash->tree_id(), key); }
   bool is_hashed() const { return parts_.order->equal_means_same(); }
 
  private:

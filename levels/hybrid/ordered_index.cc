@@ -42,7 +42,7 @@ class NodeLess {
 // Appends the entries of a partition, in any order.
 void CollectPartition(const HashIndex& hash, uint32_t partition, const RegionSet& regions, const KeyOrder& order,
                       std::vector<IndexNode>* nodes) {
-  const EntrySignatures keys(&regions);
+  const EntrySignatures keys(&regions, hash.tree_id());
   struct Slot {
     PmPtr entry;
     uint64_t bits;  // the first bits of the signature

@@ -11,10 +11,10 @@ class NvTreeMedia final : public LevelMedia {
   bool Load(Media* media, const MediaFamily& family, Findings* findings) override;
   LevelCounts Check(const LevelCheck& check) const override;
   // Null if the root is damaged.
-  const NvTreeRoot* root() const { return root_; }
+  const LeafTreeRoot* root() const { return root_; }
 
  private:
-  const NvTreeRoot* root_ = nullptr;
+  const LeafTreeRoot* root_ = nullptr;
 };
 
 }  // namespace braiddb

@@ -1,9 +1,12 @@
 #include "core.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <thread>
 
 namespace braiddb::python {
@@ -229,8 +232,23 @@ void Core::End() {
 void Register(Core* core) { Cores().insert(core); }
 void Unregister(Core* core) { Cores().erase(core); }
 
+// CPython up to 3.13 ends a daemon thread that asks for the GIL after this by an unwinding of its stack. That ends the process
+// where a frame of C++ may throw nothing, such as a destructor in which Python code runs. The thread waits instead, as it does
+// from 3.14 on.
+static void KeepDaemonThreads() {
+  static std::terminate_handler before = nullptr;
+  if (before != nullptr) return;
+  before = std::set_terminate([] {
+    if (std::current_exception() == nullptr && PyThread_get_thread_ident() != main_thread) {
+      for (;;) pause();
+    }
+    before();
+  });
+}
+
 void CloseAll() {
   is_ending = true;
+  KeepDaemonThreads();
   // What another thread opens or closes meanwhile ends first.
   while (outside_uses != 0 || !Cores().empty()) {
     const auto open = std::ranges::find_if(Cores(), [](const Core* core) { return !core->is_closing(); });

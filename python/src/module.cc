@@ -26,7 +26,7 @@ Options OptionsOf(const Texts& texts, const std::vector<std::string>& region_pat
   }
   LoadedOptions loaded;
   Check(OptionsFromText(text, &loaded));
-  loaded.options.region_paths = region_paths;
+  if (!region_paths.empty()) loaded.options.region_paths = region_paths;
   return loaded.options;
 }
 

@@ -484,6 +484,8 @@ def test_options(path):
     for wrong in (dict(no_such_option=1), dict(memtable_size="many"), dict(memtable_size="1\nl1=nv_tree")):
         with pytest.raises(braiddb.InvalidArgumentError):
             braiddb.open(path, options=braiddb.Options(**wrong))
+    with pytest.raises(braiddb.InvalidArgumentError, match="give `create` to open"):
+        braiddb.open(path, options=braiddb.Options(create_if_missing=True))
     with pytest.raises(braiddb.InvalidArgumentError):
         braiddb.open(path, read_only=True, ttl=1)
     with pytest.raises(braiddb.InvalidArgumentError):
@@ -968,6 +970,21 @@ def test_batches_after_close(db):
                 call()
     with pytest.raises(braiddb.ClosedError):
         db.create_family("g")
+
+
+def test_region_paths_among_the_options(path, tmp_path):
+    places = [tmp_path / "one", str(tmp_path / "two: #2\\")]
+    for region_paths in (places, tuple(places)):
+        with braiddb.open(path, create=True, options=braiddb.Options(region_paths=region_paths, max_region_size=1 << 28)) as db:
+            db[b"a"] = b"1"
+        for place in places:
+            assert os.path.exists(os.path.join(place, "PARTS"))
+        assert not os.path.exists(os.path.join(path, "region-0"))
+        braiddb.destroy(path)
+    # An argument of open() counts more.
+    with braiddb.open(path, create=True, region_paths=places[:1], options=braiddb.Options(region_paths=places, max_region_size=1 << 28)):
+        assert os.path.exists(os.path.join(places[0], "PARTS")) and not os.path.exists(os.path.join(places[1], "PARTS"))
+    braiddb.destroy(path)
 
 
 def test_paths_and_timeouts(path, tmp_path):

@@ -1,4 +1,8 @@
 // Column families of the C API: opening with them, their functions, batches; comparators and last levels of their own.
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -146,6 +150,25 @@ TEST_F(CApiFamilyTest, ErrorsHaveTheTextsThatProgramsKnow) {
   EXPECT_EQ(nullptr, braiddb_list_column_families(options_, directory_.Sub("nothing").c_str(), &count, error_.pointer()));
   EXPECT_EQ(0u, error_.Take().find("IO error: "));
   EXPECT_EQ(0u, count);
+}
+
+// A program must not take a database that it may not read for a missing one, and make another.
+TEST_F(CApiFamilyTest, ADirectoryThatMayNotBeReadIsNoMissingOne) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(99);
+    if (geteuid() != 65534 && chmod(path().c_str(), 0) != 0) _exit(98);
+    size_t count = 7;
+    char* error = nullptr;
+    char** const names = braiddb_list_column_families(options_, path().c_str(), &count, &error);
+    const bool says_why = error != nullptr && std::string_view(error).ends_with("CURRENT: Permission denied") &&
+                          std::strstr(error, "No such file") == nullptr;
+    _exit(names == nullptr && says_why ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(chmod(path().c_str(), 0700), 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST_F(CApiFamilyTest, WithoutAHandleThereIsAnErrorAndNothingHappens) {

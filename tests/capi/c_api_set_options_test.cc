@@ -40,6 +40,73 @@ class CApiSetOptionsTest : public CApiTest {
   }
 };
 
+// What RocksDB 7.8.3 returns.
+TEST_F(CApiSetOptionsTest, OptionsOfTablesAndStructuresAreChecked) {
+  Open();
+  const std::string invalid = "Invalid argument: ";
+  struct Case {
+    const char* name;
+    const char* value;
+    const char* error;  // without "Invalid argument: "; empty: the option is accepted
+  };
+  constexpr Case kCases[] = {
+      {"table_factory", "BlockBasedTable", ""},
+      {"table_factory", "", ""},
+      {"table_factory", "nullptr", ""},
+      {"table_factory", "block_size=4", ""},
+      {"table_factory", "{id=BlockBasedTable;block_size=1024}", ""},
+      {"table_factory", "Nope", "Option not changeable: table_factory"},
+      {"table_factory", "PlainTable", "Option not changeable: table_factory"},
+      {"table_factory", "{id=PlainTable}", "Option not changeable: table_factory"},
+      {"table_factory.block_size", "8192", ""},
+      {"table_factory.BlockBasedTable.block_size", "1", ""},
+      {"table_factory.prepopulate_block_cache", "kDisable", ""},
+      {"table_factory.block_size", "x", "Error parsing block_size:stoull"},
+      {"table_factory.nope", "1", "Could not find option: : table_factory.nope"},
+      {"table_factory.", "1", "Could not find option: : table_factory."},
+      {"table_factory.PlainTable.user_key_len", "1", "Could not find option: : table_factory.PlainTable.user_key_len"},
+      {"table_factory.format_version", "5", "Option not changeable: format_version"},
+      {"table_factory.BlockBasedTable.filter_policy", "bloomfilter:10", "Option not changeable: filter_policy"},
+      {"block_based_table_factory", "", ""},
+      {"block_based_table_factory", "block_size=4096", ""},
+      {"block_based_table_factory", "{prepopulate_block_cache=kDisable;max_auto_readahead_size=4}", ""},
+      {"block_based_table_factory", "{id=BlockBasedTable;block_size=5}", ""},
+      {"block_based_table_factory", "x", "Option not changeable: block_based_table_factory"},
+      {"block_based_table_factory", "{nope=8192}", "Could not find option: : block_based_table_factory"},
+      {"block_based_table_factory", "{block_size=x}", "Error parsing block_size:stoull"},
+      {"block_based_table_factory", "{block_cache=1M}", "Option not changeable: block_cache"},
+      {"block_based_table_factory", "{block_size=1;cache_index_and_filter_blocks=1}",
+       "Option not changeable: cache_index_and_filter_blocks"},
+      {"block_based_table_factory", "nullptr", ""},
+      {"block_based_table_factory", "{nope=1;filter_policy=x}", "Option not changeable: filter_policy"},
+      {"block_based_table_factory", "{filter_policy=x;block_size=x}", "Option not changeable: filter_policy"},
+      {"block_based_table_factory", "{block_size=x;filter_policy=x}", "Error parsing block_size:stoull"},
+      {"block_based_table_factory", "{checksum=nope}", "Option not changeable: checksum"},
+      {"block_based_table_factory", "{block_size=4", "Option not changeable: block_based_table_factory"},
+      {"block_based_table_factory.block_size", "4", ""},
+      {"table_factory", "=4", "Option not changeable: table_factory"},
+      {"table_factory.checksum", "1", "Option not changeable: checksum"},
+      {"table_factory.block_size", "{4", "Error parsing block_size:stoull"},
+      {"table_factory.metadata_cache_options", "{}", "Option not changeable: metadata_cache_options"},
+      {"plain_table_factory", "{user_key_len=3}", "Could not find option: : plain_table_factory"},
+      {"compaction_options_fifo.ttl", "3", ""},
+      {"compaction_options_fifo.max_table_files_size", "x", "Error parsing max_table_files_size:stoull"},
+      {"compaction_options_fifo.allow_compaction", "maybe", "Error parsing allow_compaction:"},
+      {"compaction_options_fifo.nope", "3", "Unrecognized option: compaction_options_fifo.nope"},
+      {"compaction_options_universal.size_ratio", "3", ""},
+      {"compaction_options_universal.", "1", "Unrecognized option: compaction_options_universal."},
+      {"compaction_options_x", "3", "Could not find option: : compaction_options_x"},
+      {"compression_opts.level", "4", ""},
+      {"compression_opts.level", "x", "Error parsing level:stoi"},
+      {"bottommost_compression_opts.enabled", "x", "Error parsing enabled:"},
+      {"bottommost_compression_opts.nope", "1", "Unrecognized option: bottommost_compression_opts.nope"},
+      {"blob_x.y", "1", "Could not find option: : blob_x.y"},
+  };
+  for (const auto& [name, value, error] : kCases) {
+    EXPECT_EQ(*error == '\0' ? "" : invalid + error, Set({{name, value}})) << name << "=" << value;
+  }
+}
+
 TEST_F(CApiSetOptionsTest, ErrorsAreRocksDBs) {
   Open();
   EXPECT_EQ("Invalid argument: empty input", Set({}));

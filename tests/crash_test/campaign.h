@@ -17,7 +17,7 @@
 namespace braiddb::test {
 
 // By L1Kind.
-inline constexpr const char* kL1Names[] = {"braided_skiplist", "nv_tree", "sorted_runs", "hybrid"};
+inline constexpr const char* kL1Names[] = {"braided_skiplist", "nv_tree", "sorted_runs", "hybrid", "lb_tree"};
 
 struct CampaignOptions {
   uint64_t seed = 1;

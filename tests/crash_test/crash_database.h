@@ -11,8 +11,9 @@
 
 namespace braiddb::test {
 
-// With families, a key's bytes say to which of five it belongs: the default one, a braided skiplist, an NV-Tree, sorted runs,
-// a hybrid index. A sixth comes and goes (Renew), and nobody looks at what it holds. With transactions, operations may use them.
+// With families, a key's bytes say to which of six it belongs: the default one, a braided skiplist, an NV-Tree, sorted runs,
+// a hybrid index, an LB+-Tree. A seventh comes and goes (Renew), and nobody looks at what it holds. With transactions, operations
+// may use them.
 class CrashDatabase {
  public:
   enum class Transactions { kNone, kPessimistic, kOptimistic };
@@ -29,6 +30,7 @@ class CrashDatabase {
       families.push_back({"tree", OfKind(options, L1Kind::kNvTree)});
       families.push_back({"runs", OfKind(options, L1Kind::kSortedRuns)});
       families.push_back({"hybrid", OfKind(options, L1Kind::kHybrid)});
+      families.push_back({"lb_tree", OfKind(options, L1Kind::kLbTree)});
       families.push_back({kTemporary, TemporaryOptions(options)});
     }
     if (transactions == Transactions::kNone) return DB::Open(options, path, families, &handles_, &db_);
@@ -77,7 +79,7 @@ class CrashDatabase {
   }
   ColumnFamilyHandle* FamilyOf(const std::string& key) const { return family(NumberOf(key)); }
 
-  // Writes something to the sixth family, drops it, and makes it again. One thread at a time. REQUIRES: has_families().
+  // Writes something to the seventh family, drops it, and makes it again. One thread at a time. REQUIRES: has_families().
   Status Renew(bool merges) {
     std::unique_ptr<ColumnFamilyHandle>& handle = handles_.back();
     Status status;

@@ -35,7 +35,8 @@ namespace {
 
 constexpr uint64_t kSwitchPeriod = 150;  // atomic operations
 constexpr uint64_t kSwitchPeriodJudging = 1500;
-constexpr uint64_t kMostBytesWhenEmpty = 4ull << 20;
+// Trees of families keep a segment of 256 KiB in each region.
+constexpr uint64_t kMostBytesWhenEmpty = (4ull << 20) + 2 * (256 << 10);
 
 class DatabaseRun {
  public:

@@ -34,7 +34,8 @@ po::options_description Describe(CampaignOptions* options) {
   add("eadr", po::value(&options->eadr)->default_value(options->eadr),
       "1: caches are inside the persistence domain; 0: they are not; -1: some databases so, most not");
   add("l1", po::value<std::string>()->default_value("any"),
-      "the last level: braided_skiplist, nv_tree, sorted_runs, hybrid, or any in turn (of a mutant: that which it is in)");
+      "the last level: braided_skiplist, nv_tree, sorted_runs, hybrid, lb_tree, or any in turn (of a mutant: that which it is "
+      "in)");
   add("images-per-point", po::value(&options->images_per_point)->default_value(options->images_per_point), "of each crash point");
   add("images-per-database", po::value(&options->images_per_database)->default_value(options->images_per_database),
       "of first crashes, about");
@@ -71,7 +72,7 @@ int main(int argc, char** argv) {
   const std::string l1 = values["l1"].as<std::string>();
   const auto kind = std::find(std::begin(braiddb::test::kL1Names), std::end(braiddb::test::kL1Names), l1);
   if (l1 != "any" && kind == std::end(braiddb::test::kL1Names)) {
-    std::cerr << "crash_test: --l1 must be braided_skiplist, nv_tree, sorted_runs, hybrid or any\n";
+    std::cerr << "crash_test: --l1 must be braided_skiplist, nv_tree, sorted_runs, hybrid, lb_tree or any\n";
     return braiddb::test::kUsageError;
   }
   if (l1 == "any" && mutant != nullptr) options.l1 = static_cast<int>(mutant->l1());

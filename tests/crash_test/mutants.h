@@ -18,8 +18,9 @@ struct Mutant {
     const std::string_view in(place);
     if (in.starts_with("levels/sorted_runs/") || in.starts_with("skiplist/sorted_runs")) return L1Kind::kSortedRuns;
     if (in.starts_with("levels/hybrid/") || in.starts_with("hash_index/")) return L1Kind::kHybrid;
-    return in.starts_with("nvtree/") || in.starts_with("compaction/key_merger") || in.starts_with("levels/nv_tree/") ||
-                   in.starts_with("index/leaf_space")
+    if (in.starts_with("levels/lb_tree/") || in.starts_with("lb_tree/")) return L1Kind::kLbTree;
+    return in.starts_with("nvtree/") || in.starts_with("leaf_tree/") || in.starts_with("compaction/key_merger") ||
+                   in.starts_with("levels/nv_tree/") || in.starts_with("index/leaf_space")
                ? L1Kind::kNvTree
                : L1Kind::kBraidedSkipList;
   }

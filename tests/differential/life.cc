@@ -39,10 +39,11 @@ Life DrawLife(uint64_t seed, size_t sequences, size_t calls_per_sequence) {
   life.options.adds_numbers = draw.Chance(20);
   if (draw.Chance(50)) life.options.write_buffer_size = 16 << 10;
   life.regions = draw.Chance(30) ? 2 : 1;
-  const size_t last_level = draw.Below(6);
+  const size_t last_level = draw.Below(7);
   life.last_level = last_level == 0   ? "nv_tree"
                     : last_level == 1 ? "sorted_runs"
                     : last_level == 2 ? "hybrid"
+                    : last_level == 3 ? "lb_tree"
                                       : "braided_skiplist";
   for (size_t sequence = 0; sequence < sequences; ++sequence) {
     // Each sequence prefers some operations, so that these meet.

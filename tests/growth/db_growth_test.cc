@@ -105,6 +105,23 @@ uint64_t MergingNestedRanges(L1Kind kind, uint64_t n) {
   return CountOf([&] { place.Compact(); });
 }
 
+// Each call looks at one key, whatever the level has.
+uint64_t SweepingSingleKeys(L1Kind kind, uint64_t n) {
+  if (kind == L1Kind::kSortedRuns) return n;  // a sweep rewrites the run of the key
+  Place place(kind);
+  place.PutAll(64 * n);
+  place.Compact();
+  return CountOf([&] {
+    for (uint64_t i = 0; i < n; ++i) {
+      const std::string key = NumberedKey(64 * i);
+      const Slice begin(key);
+      const std::string behind = key + '\0';
+      const Slice end(behind);
+      EXPECT_OK(place.db->CompactRange({}, &begin, &end));
+    }
+  });
+}
+
 uint64_t ScanningRanges(L1Kind kind, uint64_t n) {
   Place place(kind);
   place.PutAll(2 * n);
@@ -364,6 +381,7 @@ std::vector<Growth> Growths() {
       {"MergingRanges", 400, MergingRanges},
       {"MergingNestedRanges", 400, MergingNestedRanges},
       {"ScanningRanges", 1600, ScanningRanges},
+      {"SweepingSingleKeys", 40, SweepingSingleKeys},
       {"ReleasingSnapshotsOldestFirst", 500, std::bind(ReleasingSnapshots, _1, _2, Order::kOldestFirst)},
       {"ReleasingSnapshotsNewestFirst", 500, std::bind(ReleasingSnapshots, _1, _2, Order::kNewestFirst)},
       {"ReleasingSnapshotsScattered", 500, std::bind(ReleasingSnapshots, _1, _2, Order::kScattered)},
@@ -404,12 +422,14 @@ std::string NameOf(L1Kind kind) {
   return kind == L1Kind::kNvTree       ? "NvTree"
          : kind == L1Kind::kSortedRuns ? "SortedRuns"
          : kind == L1Kind::kHybrid     ? "Hybrid"
+         : kind == L1Kind::kLbTree     ? "LbTree"
                                        : "BraidedSkipList";
 }
 
 INSTANTIATE_TEST_SUITE_P(Operations, DbGrowthTest,
-                         testing::Combine(testing::ValuesIn(Growths()), testing::Values(L1Kind::kBraidedSkipList, L1Kind::kNvTree,
-                                                                                        L1Kind::kSortedRuns, L1Kind::kHybrid)),
+                         testing::Combine(testing::ValuesIn(Growths()),
+                                          testing::Values(L1Kind::kBraidedSkipList, L1Kind::kNvTree, L1Kind::kSortedRuns,
+                                                          L1Kind::kHybrid, L1Kind::kLbTree)),
                          [](const auto& test) {
                            return std::get<0>(test.param).name + std::string("_") + NameOf(std::get<1>(test.param));
                          });

@@ -210,6 +210,7 @@ class MutationDatabase {
         return is_merging ? "MergeJournal::Apply:Recorded" : "MergeJournal::Apply:Done";
       case L1Kind::kNvTree:
       case L1Kind::kHybrid:
+      case L1Kind::kLbTree:
         return is_merging ? "LevelMerge:Marked" : "LevelMerge:Applied";
       case L1Kind::kSortedRuns:
         return is_merging ? "SortedRuns::Commit:Written" : "SortedRuns::Commit:Linked";

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "braiddb/check.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/leave_child.h"
 
 namespace braiddb::test {
@@ -394,7 +395,7 @@ void Accumulate(Statistics* total, const Statistics& more) {
 
 int RunInChild(const std::function<int()>& body, uint64_t timeout_ms) {
   std::fflush(nullptr);
-  const pid_t child = fork();
+  const pid_t child = ForkChild();
   if (child == 0) {
     const rlimit no_core = {0, 0};  // of a child that is expected to crash
     setrlimit(RLIMIT_CORE, &no_core);

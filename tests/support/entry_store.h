@@ -45,6 +45,7 @@ class EntryStore {
   explicit EntryStore(uint32_t regions, PersistMode mode = PersistMode::kEmulated, ListKind lists = ListKind::kBraided)
       : lists_(lists) {
     options_.database_path = directory_.File("db");
+    options_.database_id = kFixedDatabaseId;
     options_.regions = regions;
     options_.max_region_size = 256ull << 20;
     options_.persist_mode = mode;

@@ -117,7 +117,8 @@ BRAIDDB_FAILING_CALL(ssize_t, writev, (int fd, const struct iovec* parts, int co
 BRAIDDB_FAILING_CALL(int, fsync, (int fd), (fd), -1)
 BRAIDDB_FAILING_CALL(int, msync, (void* at, size_t n, int flags), (at, n, flags), -1)
 BRAIDDB_FAILING_CALL(int, madvise, (void* at, size_t n, int advice) noexcept, (at, n, advice), -1)
-BRAIDDB_FAILING_CALL(int, fallocate, (int fd, int mode, off_t at, off_t n), (fd, mode, at, n), -1)
+// With 0 as the error, a chosen fallocate does nothing and returns success.
+BRAIDDB_FAILING_CALL(int, fallocate, (int fd, int mode, off_t at, off_t n), (fd, mode, at, n), errno == 0 ? 0 : -1)
 BRAIDDB_FAILING_CALL(int, posix_fallocate, (int fd, off_t at, off_t n), (fd, at, n), errno)
 BRAIDDB_FAILING_CALL(int, stat, (const char* path, struct stat* st) noexcept, (path, st), -1)
 BRAIDDB_FAILING_CALL(int, fstat, (int fd, struct stat* st) noexcept, (fd, st), -1)

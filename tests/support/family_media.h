@@ -117,8 +117,8 @@ class FamilyMedia {
   SkipListHead* HeadOf(uint32_t family, uint32_t region) const {
     return static_cast<SkipListHead*>(families_.at(family).place.Find(*regions(), region, sizeof(SkipListHead)));
   }
-  NvTreeRoot* RootOf(uint32_t family) const {
-    return static_cast<NvTreeRoot*>(families_.at(family).place.Find(*regions(), 0, sizeof(NvTreeRoot)));
+  LeafTreeRoot* RootOf(uint32_t family) const {
+    return static_cast<LeafTreeRoot*>(families_.at(family).place.Find(*regions(), 0, sizeof(LeafTreeRoot)));
   }
   LogEntry* EntryAt(PmPtr place) const { return regions()->Resolve<LogEntry>(place); }
   uint64_t EntrySeedAt(PmPtr place) const { return store_.allocator->Find(place)->entry_seed(); }

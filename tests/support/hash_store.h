@@ -38,6 +38,7 @@ struct HashStore {
 
   explicit HashStore(uint32_t region_count, uint64_t max_region_size = 256ull << 20) {
     options_.database_path = directory_.File("db");
+    options_.database_id = kFixedDatabaseId;
     options_.regions = region_count;
     options_.max_region_size = max_region_size;
     options_.persist_mode = PersistMode::kEmulated;

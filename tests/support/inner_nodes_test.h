@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "index/key_order.h"
-#include "nvtree/inner_nodes.h"
+#include "leaf_tree/inner_nodes.h"
+#include "nvtree/leaf.h"
 #include "util/epoch.h"
 
 namespace braiddb::test {
@@ -44,6 +45,7 @@ class InnerNodesTest : public testing::Test {
     InnerNodes::Replacement change = nodes_.Prepare(first, removed + 1, children.all());
     children.Give();
     nodes_.Commit(&change);
+    nodes_.Settle(change);
   }
   // Whether the range contains the target.
   bool Contains(const InnerNodes::Range& range, const SearchKey& target) const {

@@ -34,8 +34,9 @@ inline auto AllLastLevels() {
       LevelShape{L1Kind::kBraidedSkipList, 4, ListKind::kOblivious}, LevelShape{L1Kind::kNvTree, 2, ListKind::kOblivious},
       LevelShape{L1Kind::kSortedRuns, 1}, LevelShape{L1Kind::kSortedRuns, 2}, LevelShape{L1Kind::kSortedRuns, 4},
       LevelShape{L1Kind::kSortedRuns, 2, ListKind::kOblivious}, LevelShape{L1Kind::kHybrid, 1}, LevelShape{L1Kind::kHybrid, 2},
-      LevelShape{L1Kind::kHybrid, 4}, LevelShape{L1Kind::kHybrid, 2, ListKind::kOblivious}, LevelShape{RegisterMapLevel(), 1},
-      LevelShape{RegisterMapLevel(), 2}, LevelShape{RegisterMapLevel(), 4});
+      LevelShape{L1Kind::kHybrid, 4}, LevelShape{L1Kind::kHybrid, 2, ListKind::kOblivious}, LevelShape{L1Kind::kLbTree, 1},
+      LevelShape{L1Kind::kLbTree, 2}, LevelShape{L1Kind::kLbTree, 4}, LevelShape{L1Kind::kLbTree, 2, ListKind::kOblivious},
+      LevelShape{RegisterMapLevel(), 1}, LevelShape{RegisterMapLevel(), 2}, LevelShape{RegisterMapLevel(), 4});
 }
 
 }  // namespace braiddb::test

@@ -22,6 +22,7 @@ struct LbTreeStore {
               PersistMode mode = PersistMode::kEmulated)
       : move_entries_(move_entries) {
     options_.database_path = directory_.File("db");
+    options_.database_id = kFixedDatabaseId;
     options_.regions = region_count;
     options_.max_region_size = max_region_size;
     options_.persist_mode = mode;

@@ -10,6 +10,10 @@
 
 namespace braiddb::test {
 
+// Tests that flip bits need the same identity in each run: a link of 12 hash bits misses one flip of 4096, and the hash is keyed
+// by the identity.
+inline constexpr uint64_t kFixedDatabaseId = 0x5eed;
+
 // A RegionSet with its allocator.
 struct Store {
   // Creates what does not exist.

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "pmem/region_set.h"
+#include "tests/support/fork_child.h"
 #include "tests/support/leave_child.h"
 
 namespace braiddb::test {
@@ -53,7 +54,7 @@ inline RegionSetOptions PmemOptions(const std::string& path, uint32_t regions = 
 // Runs `body` in a forked process that ends with its result, and without destructors, as a killed process would. Returns the exit
 // code, or 1000 and the signal.
 inline int RunInChild(const std::function<int()>& body) {
-  const pid_t child = fork();
+  const pid_t child = ForkChild();
   if (child == 0) LeaveChild(body());
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child) return -1;

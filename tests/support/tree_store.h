@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "nvtree/nv_cursor.h"
+#include "leaf_tree/leaf_cursor.h"
 #include "nvtree/nv_tree.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/pmem_store.h"
@@ -61,6 +61,7 @@ struct TreeStore {
             uint64_t max_region_size = 256ull << 20)
       : keys_(keys), order_(order) {
     options_.database_path = directory_.File("db");
+    options_.database_id = kFixedDatabaseId;
     options_.regions = region_count;
     options_.max_region_size = max_region_size;
     options_.persist_mode = PersistMode::kEmulated;
@@ -95,13 +96,13 @@ struct TreeStore {
 
   std::vector<Element> Forward() const {
     std::vector<Element> elements;
-    NvCursor cursor(tree());
+    LeafCursor cursor(tree());
     for (cursor.SeekToFirst(); cursor.element() != nullptr; cursor.Next()) elements.push_back(*cursor.element());
     return elements;
   }
   std::vector<Element> Backward() const {
     std::vector<Element> elements;
-    NvCursor cursor(tree());
+    LeafCursor cursor(tree());
     for (cursor.SeekToLast(); cursor.element() != nullptr; cursor.Prev()) elements.push_back(*cursor.element());
     std::reverse(elements.begin(), elements.end());
     return elements;

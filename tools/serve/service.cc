@@ -130,7 +130,9 @@ HttpResponse Service::Keys(const HttpRequest& request) const {
   query.prefix = text("prefix");
   query.from = text("from");
   query.is_after = text("after") == "1";
-  if (text("form") == "hex") {
+  const std::string form = text("form");
+  if (form != "" && form != "text" && form != "hex") return Error(400, "form must be text or hex");
+  if (form == "hex") {
     if (!FromHex(text("prefix"), &query.prefix) || !FromHex(text("from"), &query.from))
       return Error(400, "prefix and from must be pairs of hexadecimal digits");
   }

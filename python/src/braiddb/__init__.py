@@ -60,10 +60,26 @@ Comparator = Union[str, tuple[str, Callable[[bytes, bytes], int]]]
 MergeOperator = Union[str, tuple[str, Callable[[bytes, Optional[bytes], list[bytes]], Optional[bytes]]]]
 
 
+def _text_of(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (bytes, os.PathLike)):
+        return os.fsdecode(value)
+    if not isinstance(value, (list, tuple)):
+        return str(value)
+    escapes = str.maketrans({"\\": "\\\\", ":": "\\:", "#": "\\#", "\n": "\\n", "\r": "\\r"})
+    return ":".join(_text_of(element).translate(escapes) for element in value)
+
+
+# Fields of options.h that are arguments of open().
+_ARGUMENTS = {"create_if_missing": "create", "error_if_exists": "error_if_exists"}
+
+
 class Options:
     """Options of the library by the names of options.h, e.g. Options(memtable_size=1 << 20, l1="nv_tree").
 
-    A wrong name or value raises InvalidArgumentError at open(). Options can be pickled.
+    Options with several elements, like region_paths, take a list or a tuple. A wrong name or value raises InvalidArgumentError at
+    open(). Options can be pickled.
     """
 
     def __init__(self, **fields: object) -> None:
@@ -71,7 +87,10 @@ class Options:
 
     def texts(self) -> dict[str, str]:
         """The options as the text of an options file has them."""
-        return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in self._fields.items()}
+        for name in self._fields:
+            if name in _ARGUMENTS:
+                raise InvalidArgumentError(f"Options has no {name}; give `{_ARGUMENTS[name]}` to open()")
+        return {name: _text_of(value) for name, value in self._fields.items()}
 
     def __repr__(self) -> str:
         return "Options(" + ", ".join(f"{name}={value!r}" for name, value in self._fields.items()) + ")"

@@ -1,11 +1,11 @@
-// NvCursor: iterates over an NV-Tree in order, in both directions. It copies one leaf at a time, and only a part after a seek.
+// LeafCursor: iterates over a LeafTree in order, in both directions. It copies one leaf at a time, and only a part after a seek.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "nvtree/nv_tree.h"
+#include "leaf_tree/leaf_tree.h"
 
 namespace braiddb {
 
@@ -13,9 +13,9 @@ namespace braiddb {
 //              them. An element that was present when the cursor was created and is not cancelled is returned exactly once.
 // CONCURRENCY  One thread at a time, concurrent with any change of the tree. REQUIRES: the thread holds no epoch guard; the
 //              cursor enters its own.
-class NvCursor {
+class LeafCursor {
  public:
-  explicit NvCursor(const NvTree* tree) : tree_(tree) {}
+  explicit LeafCursor(const LeafTree* tree) : tree_(tree) {}
 
   void SeekToFirst();
   void SeekToLast();
@@ -85,12 +85,12 @@ class NvCursor {
   void ToNextLeaf();
   void ToPreviousLeaf();
 
-  const NvTree* const tree_;
-  NvTree::LeafCopy copy_;
+  const LeafTree* const tree_;
+  LeafTree::LeafCopy copy_;
   std::vector<Element> elements_;
   size_t at_ = kEnd;
-  uint32_t enough_ = Leaf::kMaxElements;  // limit of elements for the next copy
-  Border low_, high_;                     // range of elements_
+  uint32_t enough_ = LeafTree::kAllElements;  // limit of elements for the next copy
+  Border low_, high_;                         // range of elements_
   bool is_last_ = true;
   size_t last_copied_ = 0;  // start of the last copy in elements_; if it is not 0, last_low_ is the start of its range
   Border last_low_;

@@ -1,24 +1,25 @@
-#include "levels/nv_tree/tree_check.h"
+#include "check/leaf_walk.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "check/level_entries.h"
 #include "check/media.h"
 #include "index/leaf_space.h"
+#include "leaf_tree/inner_image.h"
 #include "log/log_reader.h"
-#include "nvtree/inner_image.h"
-#include "nvtree/leaf.h"
 #include "util/check.h"
 
 namespace braiddb {
 namespace {
 
-// Follows the leaves of one NV-Tree.
-class TreeWalk {
+// Follows the leaves of one tree.
+class LeafWalk {
  public:
-  TreeWalk(const LevelCheck& check, const NvTreeRoot& root)
-      : media_(check.media),
+  LeafWalk(const LevelCheck& check, const LeafReader& reader, const LeafTreeRoot& root)
+      : reader_(reader),
+        media_(check.media),
         family_(check.family),
         order_(check.order),
         judge_(check),
@@ -30,17 +31,17 @@ class TreeWalk {
   void Run() {
     uint64_t link = root_.first;
     uint64_t owner = root_.tree_id;
-    std::string origin = "root of the NV-Tree";
+    std::string origin = std::string("root of the ") + reader_.name();
     do {
       if (!IsLink(owner, link)) return Bad("a damaged link to a leaf", origin);
       const PmPtr place = LinkTarget(link);
       if (!TakeBlock(place)) return Bad("a link that leads to no leaf, or to one that was there before", origin);
-      const Leaf& leaf = *media_.Resolve<Leaf>(place);
-      if (!IsValidLeaf(leaf, root_.tree_id, place, leaf_bytes_)) return Bad("a damaged leaf", media_.Place(place));
+      const uint8_t* const leaf = media_.Resolve(place);
+      if (!reader_.IsValid(leaf, place)) return Bad("a damaged leaf", media_.Place(place));
       leaves_.push_back({place, nullptr, nullptr});
       VisitLeaf(leaf, place);
       if (broken_) return;
-      link = LoadRelaxed(&leaf.next);
+      link = reader_.LinkOf(leaf);
       owner = place.raw();
       origin = media_.Place(place);
     } while (!LinkTarget(link).is_null() || !IsLink(owner, link));
@@ -77,23 +78,25 @@ class TreeWalk {
     const MediaSegment& segment = *(behind - 1);
     if (segment.state != SegmentState::kIndex || segment.region != place.region()) return false;
     const uint64_t offset = place.offset() - segment.data;
-    if (offset == 0 || offset % leaf_bytes_ != 0 || segment.capacity < leaf_bytes_ || offset > segment.capacity - leaf_bytes_)
-      return false;
+    const uint64_t first = LeafSpace::FirstBlock(reader_.start(), segment.start(), leaf_bytes_);
+    if (segment.capacity < first || offset < first || (offset - first) % leaf_bytes_ != 0) return false;
+    const uint64_t block = (offset - first) / leaf_bytes_;
+    if (block >= (segment.capacity - first) / leaf_bytes_) return false;
     std::vector<bool>& seen = seen_[static_cast<size_t>(&segment - segments.data())];
     if (seen.empty()) {
       seen.resize(segment.capacity / leaf_bytes_);
       if (!IsSpaceHeader(*media_.Resolve<SpaceHeader>(segment.start()), root_.tree_id, segment.generation, leaf_bytes_))
         Bad("a damaged header of a segment of leaves", media_.Place(segment.start()));
     }
-    if (seen[offset / leaf_bytes_]) return false;
-    seen[offset / leaf_bytes_] = true;
+    if (seen[block]) return false;
+    seen[block] = true;
     return true;
   }
 
   // Checks the live elements of a leaf, in entry order.
-  void VisitLeaf(const Leaf& leaf, PmPtr place) {
+  void VisitLeaf(const uint8_t* leaf, PmPtr place) {
     live_.clear();
-    CollectLive(leaf, leaf_bytes_, &live_);
+    reader_.Collect(leaf, &live_);
     found_.clear();
     for (const Element& element : live_) {
       const PmPtr pointer(element.value);
@@ -101,7 +104,8 @@ class TreeWalk {
       const LogEntry* entry = media_.EntryAt(pointer, &segment);
       if (entry == nullptr || !IsValid(pointer, segment)) return Bad("an element that names no valid entry", media_.Place(place));
       if (entry->family() != family_.id) return Bad("an element of another column family", media_.Place(place));
-      if (order_.Prefix(entry->key()) != element.key) return Bad("an element of another key than its entry", media_.Place(place));
+      if (!reader_.Fits(order_, leaf, element, entry->key()))
+        return Bad("an element of another key than its entry", media_.Place(place));
       found_.push_back({entry, element, pointer, segment});
     }
     std::sort(found_.begin(), found_.end(),
@@ -130,18 +134,19 @@ class TreeWalk {
     const auto segment = std::find_if(media_.segments().begin(), media_.segments().end(),
                                       [&](const MediaSegment& s) { return s.start() == place; });
     InnerNodes::NewChildren children;
+    std::optional<uint64_t> elements;
     if (segment == media_.segments().end() || segment->state != SegmentState::kIndex ||
-        !ReadImage(media_.Resolve(place), segment->capacity, segment->generation, root_.tree_id, &children)) {
+        !ReadImage(media_.Resolve(place), segment->capacity, segment->generation, root_.tree_id, &children, &elements)) {
       return bad("they are damaged");
     }
+    if (elements.has_value() && *elements != counts().entries) return bad("they have another number of entries than the leaves");
     if (children.size() != leaves_.size()) return bad("they have another number of leaves than the list");
     const LogEntry* left = nullptr;  // the last entry before the leaf
     for (size_t i = 0; i < leaves_.size(); ++i) {
       const InnerNodes::Child& child = children.all()[i];
       const WalkedLeaf& leaf = leaves_[i];
       if (!(child.leaf == leaf.place)) return bad("they have other leaves than the list");
-      if (child.sorted != 0 && child.sorted != media_.Resolve<Leaf>(leaf.place)->sorted())
-        return bad("they have another number of sorted elements than a leaf");
+      if (!reader_.IsHint(media_.Resolve(leaf.place), child.hint)) return bad("they do not fit a leaf");
       const auto before = [&](const LogEntry* entry) {
         return CompareToSeparator(order_, SearchKey(order_, entry->key(), entry->sequence()), child.low) < 0;
       };
@@ -152,12 +157,13 @@ class TreeWalk {
     }
   }
 
+  const LeafReader& reader_;
   const Media& media_;
   const MediaFamily& family_;
   const KeyOrder& order_;
   LevelEntries judge_;
   Findings* const findings_;
-  const NvTreeRoot& root_;
+  const LeafTreeRoot& root_;
   const uint32_t leaf_bytes_;
   std::vector<std::vector<bool>> seen_;  // blocks that a link has led to, by segment
   std::vector<Element> live_;            // elements of the present leaf
@@ -168,9 +174,9 @@ class TreeWalk {
 
 }  // namespace
 
-LevelCounts CheckTree(const LevelCheck& check, const NvTreeRoot& root) {
+LevelCounts CheckLeafTree(const LevelCheck& check, const LeafReader& reader, const LeafTreeRoot& root) {
   BRAIDDB_DCHECK(check.reached->segments() == check.media.segments().size());
-  TreeWalk walk(check, root);
+  LeafWalk walk(check, reader, root);
   walk.Run();
   return walk.counts();
 }

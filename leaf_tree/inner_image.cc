@@ -1,4 +1,4 @@
-#include "nvtree/inner_image.h"
+#include "leaf_tree/inner_image.h"
 
 #include <xxhash.h>
 
@@ -61,7 +61,7 @@ std::vector<Segment*> FindImages(const SegmentAllocator& segments, uint64_t tree
 // STEPS  1. Compute the size.  2. Reuse the segment, or replace one that is too small.  3. Write children, then the header with
 //        both checksums.  4. Persist everything with one fence. No link exists yet, so a crash at any step leaves no image.
 Status WriteImage(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_id,
-                  const std::vector<InnerNodes::Child>& children, Segment** image) {
+                  const std::vector<InnerNodes::Child>& children, std::optional<uint64_t> elements, Segment** image) {
   uint64_t bytes = 0;
   for (const auto& child : children) bytes += 16 + (child.low.rest == nullptr ? 0 : 16 + Padded(child.low.rest->key_size));
   if (*image != nullptr && (*image)->capacity() < sizeof(ImageHeader) + bytes) {
@@ -70,7 +70,9 @@ Status WriteImage(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_
     if (!status.ok()) return status;
   }
   if (*image == nullptr) {
-    Status status = segments->AllocateIndex(0, sizeof(ImageHeader) + bytes, image);
+    // With room for some more, so that the next closes use it again.
+    const uint64_t size = sizeof(ImageHeader) + bytes;
+    Status status = segments->AllocateIndex(0, size, image, size + size / 4);
     if (!status.ok()) return status;
   }
   Segment* const segment = *image;
@@ -92,19 +94,28 @@ Status WriteImage(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_
   }
   auto* header = reinterpret_cast<ImageHeader*>(segment->data());
   const uint64_t checksum = XXH3_64bits(segment->data() + sizeof(ImageHeader), bytes);
-  *header = ImageHeader{ImageHeader::kMagic, tree_id, segment->generation(), bytes, children.size(), checksum, 0, 0};
+  *header = ImageHeader{ImageHeader::kMagic,
+                        tree_id,
+                        segment->generation(),
+                        bytes,
+                        children.size(),
+                        checksum,
+                        elements.has_value() ? *elements + 1 : 0,
+                        0};
   header->checksum = ComputeChecksum(*header);
   // ORDER: the image before the link to it. [CC-44]
   if (!regions->persistence()->Persist(header, sizeof(ImageHeader) + bytes)) return regions->persistence()->error();
   return Status::OK();
 }
 
-bool ReadImage(const uint8_t* data, uint64_t capacity, uint64_t generation, uint64_t tree_id, InnerNodes::NewChildren* children) {
+bool ReadImage(const uint8_t* data, uint64_t capacity, uint64_t generation, uint64_t tree_id, InnerNodes::NewChildren* children,
+               std::optional<uint64_t>* elements) {
   const ImageHeader& header = HeaderAt(data);
   if (!IsHeader(header, capacity, generation, tree_id)) return false;
   data += sizeof(ImageHeader);
   // The data checksum is verified before the data are interpreted. A child has at least 16 bytes, which bounds `count`.
   if (XXH3_64bits(data, header.bytes) != header.data_checksum || header.count > header.bytes / 16) return false;
+  *elements = header.elements == 0 ? std::nullopt : std::optional(header.elements - 1);
   children->Reserve(header.count);
   Reader reader(data, header.bytes);
   for (uint64_t i = 0; i < header.count; ++i) {
@@ -117,7 +128,7 @@ bool ReadImage(const uint8_t* data, uint64_t capacity, uint64_t generation, uint
       child.low.rest = NewSeparatorRest(key, sequence);
     }
     child.leaf = InnerNodes::LeafOf(place & ~kHasRest);
-    child.sorted = InnerNodes::HintOf(place);
+    child.hint = InnerNodes::HintOf(place);
     children->Add(child);
   }
   return reader.empty();

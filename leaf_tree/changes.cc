@@ -1,9 +1,11 @@
-// The writers' side of NvTree: appends, and the splits, replaces and merges of leaves (NV-Tree, FAST '15, 3.2.3 and 3.2.4).
+// The writers' side of LeafTree: changes within leaves, and the splits, replaces and merges of leaves (NV-Tree, FAST '15, 3.2.3
+// and 3.2.4; split in place: LB+-Trees, VLDB '20, 3.4).
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <new>
 
-#include "nvtree/nv_tree.h"
+#include "leaf_tree/leaf_tree.h"
 #include "util/mutant.h"
 #include "util/spin.h"
 
@@ -22,8 +24,6 @@ constexpr uint32_t OrderedFill(uint32_t capacity) { return capacity * 15 / 16; }
 constexpr uint32_t MergeFill(uint32_t capacity) { return capacity * 3 / 4; }
 // Maximum of changes per step. The rest is applied to the new leaves.
 constexpr size_t kMostChanges = 1 << 16;
-// A leaf that would have more appended elements is replaced by a sorted one, because each search scans the appended elements.
-constexpr size_t kMostAppended = kCrashTest ? 8 : 32;
 // Number of retired leaves after which Apply reclaims.
 constexpr uint32_t kRetiredLeaves = 64;
 
@@ -32,12 +32,12 @@ constexpr uint32_t kRetiredLeaves = 64;
 // ---- Latches
 
 // Spins: a latch is held for two fences, or longer during a reorganization.
-void NvTree::Latch::Lock() {
+void LeafTree::Latch::Lock() {
   for (SpinWait wait; !TryLock(); wait.Once()) {
   }
 }
 
-class NvTree::LatchGuard {
+class LeafTree::LatchGuard {
  public:
   LatchGuard() = default;
   ~LatchGuard() { Release(); }
@@ -66,7 +66,7 @@ class NvTree::LatchGuard {
 // ---- Changes
 
 // If space runs out, waits for the readers of retired leaves and tries once more.
-Status NvTree::Apply(std::span<const LeafChange> changes) try {
+Status LeafTree::Apply(std::span<const LeafChange> changes) try {
   while (!changes.empty()) {
     size_t applied = 0;
     Status status = ApplyToOneLeaf(changes, &applied);
@@ -76,6 +76,8 @@ Status NvTree::Apply(std::span<const LeafChange> changes) try {
       status = ApplyToOneLeaf(changes, &applied);
     }
     if (!status.ok()) return status;
+    const auto removed = static_cast<uint64_t>(std::ranges::count_if(changes.first(applied), &LeafChange::negative));
+    elements_.fetch_add(applied - 2 * removed, std::memory_order_relaxed);
     changes = changes.subspan(applied);
     if (retired_.load(std::memory_order_relaxed) >= kRetiredLeaves) {
       retired_.store(0, std::memory_order_relaxed);
@@ -89,10 +91,10 @@ Status NvTree::Apply(std::span<const LeafChange> changes) try {
 
 // STEPS  1. Find the leaf, latch it, and check that it still is the leaf of the range: a writer replaces a leaf only under its
 //        latch.
-//        2. If the leaf has room and few appended elements, append. Otherwise reorganize.
+//        2. If the leaf has room, change it. Otherwise reorganize.
 // WHY IT IS RIGHT  The changes applied in one step are those within the leaf's range. The latch excludes other writers of the
 //                  leaf and any change of its range.
-Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* applied) {
+Status LeafTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* applied) {
   const EpochManager::Guard guard = parts_.epochs->Enter();
   const SearchKey at = parts_.keys->KeyOf(changes.front().element);
   LatchGuard latch;
@@ -123,25 +125,14 @@ Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* appli
   }
   *applied = count;
   changes = changes.first(count);
-  Leaf* const leaf = At(range.leaf);
-  const size_t elements = leaf->count() + count;
-  if (elements > Leaf::Capacity(leaf_bytes_) || elements - std::min<size_t>(elements, leaf->sorted()) > kMostAppended) {
-    return Reorganize(at, range, changes);
-  }
-  Persistence* const persistence = parts_.regions->persistence();
-  // The elements may begin in the middle of a line; the header is one line more.
-  flushed_lines_.fetch_add(count * sizeof(Element) / kCacheLine + 2, std::memory_order_relaxed);
-  const uint32_t covered = leaf->count();
-  if (AppendToLeaf(persistence, leaf, changes)) {
-    UpdateOrder(range.leaf, covered, changes);
-    return Status::OK();
-  }
+  if (!HasRoom(range, changes)) return Reorganize(at, range, changes);
+  if (Change(range, changes)) return Status::OK();
   std::lock_guard lock(structure_mutex_);
-  return Fail(persistence->error());
+  return Fail(persistence()->error());
 }
 
 // The state of one split, replace or merge. The destructor frees the new leaves that were not linked.
-struct NvTree::Step {
+struct LeafTree::Step {
   explicit Step(LeafSpace* leaf_space) : space(leaf_space) {}
   ~Step() {
     for (const PmPtr leaf : made) space->Free(leaf);
@@ -149,56 +140,53 @@ struct NvTree::Step {
 
   LeafSpace* const space;
   std::vector<PmPtr> made;        // new leaves that are not linked yet; freed if the step fails
+  std::vector<Element> before;    // elements of the old leaf, in order; only if the leaf may be split in place
   std::vector<Element> elements;  // elements of all new leaves, in order
   bool is_full = false;           // the old leaf has no room for the changes
   bool is_updated = false;        // an element of the old leaf was cancelled
   bool in_order = false;          // all new elements are larger than all old ones
   std::vector<size_t> begins;     // index of the first element of each new leaf
   InnerNodes::NewChildren children;
-  std::vector<PmPtr> old;  // the leaf, and its right sibling in a merge
-  PmPtr next;              // what the last new leaf links to
+  std::vector<PmPtr> old;    // the leaf, and its right sibling in a merge
+  PmPtr next;                // what the last new leaf links to
+  Separator high;            // end of the last new leaf's range
+  bool is_last = false;      // the range has no end
+  bool is_in_place = false;  // the first of the new leaves is the old leaf
 };
 
 // GOAL   New leaves contain the elements of the leaf with the changes applied.
 // STEPS  1. Choose: if few elements are left and the right sibling has few, merge both into one leaf; if one new leaf has room
-//        for the elements, replace; otherwise split.
+//        for the elements, replace; otherwise split, in place if the kind of leaf can.
 //        2. P1 make the new leaves durable.  3. P2 make the link to them durable.
-//        4. Update the inner nodes.  5. Retire the old leaves.
+//        4. Update the inner nodes.  5. Retire the old leaves.  6. After a split in place, apply the changes of the old leaf.
 // CRASH  Before 3 the new leaves are free space; after 3 the old leaves are.
 // WHAT A READER SEES  Before 4 the old leaf, after 4 the new ones.
 // COST   Two fences.
-Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, std::span<const LeafChange> changes) {
+Status LeafTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, std::span<const LeafChange> changes) {
   std::unique_lock lock(structure_mutex_);
   if (failed_.load(std::memory_order_relaxed)) return Failure();
-  const uint32_t capacity = Leaf::Capacity(leaf_bytes_);
   Step step(space_.get());
   step.old.push_back(range.leaf);
+  step.high = range.high;
+  step.is_last = range.is_last;
   // A leaf is verified before it is copied, so that damage does not spread to new leaves with valid checksums.
-  if (!IsValid(range.leaf)) return Fail(Status::Corruption("a leaf of the NV-Tree is damaged; restore the database from a copy"));
-  step.next = LinkTarget(LoadAcquire(&At(range.leaf)->next));
-  step.is_full = At(range.leaf)->count() + changes.size() > capacity;
+  if (!IsValid(range.leaf)) return Fail(Damaged("a leaf is damaged"));
+  step.next = LinkTarget(LoadAcquire(LinkOf(range.leaf)));
+  step.is_full = UsedIn(range.leaf) + changes.size() > Capacity();
   CollectSorted(range.leaf, &step.elements);
+  step.is_in_place = SplitsInPlace(range, step.elements);
+  if (step.is_in_place) step.before = step.elements;
   MakeChanges(changes, &step);
-  step.is_updated = step.elements.size() < At(range.leaf)->count() + changes.size();
+  step.is_updated = step.elements.size() < UsedIn(range.leaf) + changes.size();
   // 1. Choose between merge, replace and split.
-  // TryLock only: waiting for a latch with the mutex held could deadlock with a writer that holds the latch and waits for the
-  // mutex. Without the latch the leaf is not merged.
   LatchGuard right_latch;
-  if (step.elements.size() <= capacity / 2) {
-    const auto neighbors = inner_.Neighbors(at, 2);
-    if (neighbors.size() == 2 && right_latch.TryLock(LatchOf(neighbors[1].leaf), LatchOf(range.leaf)) &&
-        step.elements.size() + At(neighbors[1].leaf)->count() <= (step.elements.empty() ? capacity : MergeFill(capacity)) &&
-        IsValid(neighbors[1].leaf)) {
-      if (neighbors[1].leaf != step.next) return Fail(Status::Corruption("a link of the NV-Tree was changed by someone else"));
-      step.old.push_back(step.next);
-      step.next = LinkTarget(LoadAcquire(&At(step.next)->next));
-      CollectSorted(step.old.back(), &step.elements);
-    }
-  }
+  if (step.elements.size() <= Capacity() / 2) TakeRightSibling(at, &right_latch, &step);
+  if (failed_.load(std::memory_order_relaxed)) return Failure();
   PlanPieces(&step);
+  step.is_in_place &= step.old.size() == 1 && step.begins.size() > 1;
   // The first child keeps the separator of the old leaf; the others get new ones.
   step.children.Reserve(step.begins.size());
-  step.children.AddKnown({range.low, PmPtr(), 0});
+  step.children.AddKnown({range.low, step.is_in_place ? range.leaf : PmPtr(), step.is_in_place ? range.hint : 0});
   for (size_t i = 1; i < step.begins.size(); ++i) {
     step.children.Add({Between(step.elements[step.begins[i] - 1], step.elements[step.begins[i]]), PmPtr(), 0});
   }
@@ -207,17 +195,46 @@ Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, s
   if (!status.ok()) return status;
   // Allocate all memory that step 4 needs, since nothing may fail after step 3.
   InnerNodes::Replacement replacement = inner_.Prepare(at, static_cast<uint32_t>(step.old.size()), step.children.all());
-  status = Link(at, &step, &replacement);
+  if (!step.is_in_place) {
+    status = Link(at, &step, &replacement);
+    lock.unlock();
+    if (status.ok()) OnReplaced(range.leaf, step.children.all());
+    return status;
+  }
+  status = Split(&step, &replacement);
   lock.unlock();
-  // Readers of the old leaf made its order, so they probably want the new ones. Readers may make them too.
-  const LeafOrder* const order = orders_->Find(range.leaf);
-  if (!status.ok() || order == nullptr || order->is_declined()) return status;
-  for (const InnerNodes::Child& child : step.children.all()) MakeOrder(child.leaf, nullptr);
-  return status;
+  // 6. The leaf has room, since the first piece has.
+  const Element& border = step.elements[step.begins[1]];
+  const auto is_left = [&](const LeafChange& change) { return Less(change.element, border); };
+  const auto left = std::partition_point(changes.begin(), changes.end(), is_left) - changes.begin();
+  if (!status.ok() || left == 0) return status;
+  if (Change(inner_.Find(at), changes.first(static_cast<size_t>(left)))) return Status::OK();
+  lock.lock();
+  return Fail(persistence()->error());
+}
+
+// TryLock only: waiting for a latch with the mutex held could deadlock with a writer that holds the latch and waits for the
+// mutex. Without the latch the leaf is not merged.
+void LeafTree::TakeRightSibling(const SearchKey& at, LatchGuard* latch, Step* step) {
+  const auto neighbors = inner_.Neighbors(at, 2);
+  if (neighbors.size() != 2 || !latch->TryLock(LatchOf(neighbors[1].leaf), LatchOf(step->old.front()))) return;
+  const PmPtr right = neighbors[1].leaf;
+  const uint32_t most = step->elements.empty() ? Capacity() : MergeFill(Capacity());
+  if (step->elements.size() + UsedIn(right) > most || !IsValid(right)) return;
+  if (right != step->next) {
+    (void)Fail(Status::Corruption(std::string("a link of the ") + name_ + " was changed by someone else"));
+    return;
+  }
+  const InnerNodes::Range range = inner_.Find(neighbors[1].low);
+  step->high = range.high;
+  step->is_last = range.is_last;
+  step->old.push_back(right);
+  step->next = LinkTarget(LoadAcquire(LinkOf(right)));
+  CollectSorted(right, &step->elements);
 }
 
 // Removes the cancelled elements from step->elements and merges the added ones in.
-void NvTree::MakeChanges(std::span<const LeafChange> changes, Step* step) const {
+void LeafTree::MakeChanges(std::span<const LeafChange> changes, Step* step) const {
   std::vector<Element>& elements = step->elements;
   // taken: elements of the leaf to cancel. added: new elements, in the order of the changes.
   std::vector<Element> taken;
@@ -264,8 +281,8 @@ void NvTree::MakeChanges(std::span<const LeafChange> changes, Step* step) const 
 
 // Divides the elements into equal shares. If keys arrive in order, into full leaves and a rest, because the full leaves will get
 // no more elements. All versions of a key go into one leaf, unless they exceed its capacity.
-void NvTree::PlanPieces(Step* step) const {
-  const uint32_t capacity = Leaf::Capacity(leaf_bytes_);
+void LeafTree::PlanPieces(Step* step) const {
+  const uint32_t capacity = Capacity();
   const std::vector<Element>& elements = step->elements;
   const size_t count = elements.size();
   step->begins.push_back(0);
@@ -290,56 +307,79 @@ void NvTree::PlanPieces(Step* step) const {
 
 // Allocates and writes the new leaves from the last to the first, so that each can link to its successor. The last one links to
 // the successor of the old leaves.
-Status NvTree::MakeLeaves(Step* step) {
-  step->made.reserve(step->children.size());
-  for (InnerNodes::Child& child : step->children.all()) {
+Status LeafTree::MakeLeaves(Step* step) {
+  const std::span<InnerNodes::Child> children = step->children.all();
+  const size_t first = step->is_in_place ? 1 : 0;
+  step->made.reserve(children.size());
+  for (InnerNodes::Child& child : children.subspan(first)) {
     Status status = space_->Allocate(&child.leaf);
     if (!status.ok()) return status;
     step->made.push_back(child.leaf);
   }
-  Persistence* const persistence = parts_.regions->persistence();
   PmPtr next = step->next;
+  const Separator* high = step->is_last ? nullptr : &step->high;
   size_t end = step->elements.size();
-  for (size_t i = step->children.size(); i-- > 0;) {
-    InnerNodes::Child& child = step->children.all()[i];
-    const PmPtr place = child.leaf;
+  for (size_t i = children.size(); i-- > first;) {
     const std::span<const Element> elements(step->elements.data() + step->begins[i], end - step->begins[i]);
-    child.sorted = static_cast<uint32_t>(elements.size());
-    MakeLeaf(persistence, At(place), root_->tree_id, place, leaf_bytes_, elements, next);
-    flushed_lines_.fetch_add((elements.size_bytes() + kCacheLine - 1) / kCacheLine + 1, std::memory_order_relaxed);
-    next = place;
+    children[i].hint = WriteLeaf(children[i].leaf, children[i].low, high, elements, next);
+    CountLines((elements.size_bytes() + kCacheLine - 1) / kCacheLine + 1);
+    next = children[i].leaf;
+    high = &children[i].low;
     end = step->begins[i];
   }
-  // ORDER: the new leaves before the link to them. [CC-43]
-  return BRAIDDB_MUTANT("leaves-not-fenced") || persistence->Drain() ? Status::OK() : Fail(persistence->error());
+  if (step->is_in_place) {
+    const Element& border = step->elements[step->begins[1]];
+    const auto behind = std::partition_point(step->before.begin(), step->before.end(),
+                                             [&](const Element& element) { return Less(element, border); });
+    PrepareSplit(step->old.front(), {step->before.begin(), behind}, next);
+  }
+  // ORDER: the new leaves, and what a split in place has prepared, before the store that makes them count. [CC-43]
+  return BRAIDDB_MUTANT("leaves-not-fenced") || persistence()->Drain() ? Status::OK() : Fail(persistence()->error());
 }
 
-// WHY IT IS RIGHT  Between the store of the link and inner_.Commit nothing may fail, or writers would append to an old leaf,
-//                  which is no longer in the list. All memory is therefore allocated before (Prepare).
+// WHY IT IS RIGHT  Between the store of the link and inner_.Commit nothing may fail, or writers would change an old leaf, which
+//                  is no longer in the list. All memory is therefore allocated before (Prepare).
 // CRASH  A crash between the store and its persist leaves either link; both lead to complete leaves.
-Status NvTree::Link(const SearchKey& at, Step* step, InnerNodes::Replacement* replacement) {
-  Persistence* const persistence = parts_.regions->persistence();
+Status LeafTree::Link(const SearchKey& at, Step* step, InnerNodes::Replacement* replacement) {
   const PmPtr left = inner_.LeftOf(at);
-  uint64_t* const link = left ? &At(left)->next : &root_->first;
+  uint64_t* const link = left ? LinkOf(left) : &root_->first;
   step->made.clear();  // linked from here on: the destructor must not free them
   StoreRelease(link, MakeLink(left ? left.raw() : root_->tree_id, step->children.all().front().leaf));
   // ORDER: the link before the old leaves are used again. [CC-43]
-  if (!BRAIDDB_MUTANT("leaf-link-not-persisted") && !persistence->Persist(link, sizeof(*link))) return Fail(persistence->error());
+  if (!BRAIDDB_MUTANT("leaf-link-not-persisted") && !persistence()->Persist(link, sizeof(*link)))
+    return Fail(persistence()->error());
   inner_.Commit(replacement);
+  inner_.Settle(*replacement);
   step->children.Give();
   ++(step->old.size() == 2 ? merges_ : step->children.size() > 1 ? splits_ : replaces_);
-  try {
-    for (const PmPtr old : step->old) {
-      parts_.epochs->Retire([space = space_, orders = orders_, old] {
-        orders->Drop(old);  // before the block may be another leaf
-        space->Free(old);
-      });
-      retired_.fetch_add(1, std::memory_order_relaxed);
-    }
-    inner_.Shrink();
-  } catch (const std::bad_alloc&) {  // the next open recovers the space
-  }
+  Retire(*step);
   return Status::OK();
+}
+
+// The same for a split in place. A reader of the old leaf waits until the inner nodes have the new leaves. Readers see the split
+// before it is durable. That is harmless: a crash takes back no entry, since the tables have the new ones.
+Status LeafTree::Split(Step* step, InnerNodes::Replacement* replacement) {
+  step->made.clear();
+  CommitSplit(step->old.front());
+  inner_.Commit(replacement);
+  const bool is_durable = EndSplit(step->old.front());
+  inner_.Settle(*replacement);
+  step->children.Give();
+  ++splits_;
+  return is_durable ? Status::OK() : Fail(persistence()->error());
+}
+
+void LeafTree::Retire(const Step& step) try {
+  for (const PmPtr old : step.old) {
+    parts_.epochs->Retire(Reclaimer(old));
+    retired_.fetch_add(1, std::memory_order_relaxed);
+  }
+  inner_.Shrink();
+} catch (const std::bad_alloc&) {  // the next open recovers the space
+}
+
+std::function<void()> LeafTree::Reclaimer(PmPtr leaf) const {
+  return [space = space_, leaf] { space->Free(leaf); };
 }
 
 }  // namespace braiddb

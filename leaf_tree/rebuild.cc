@@ -4,29 +4,11 @@
 #include <string>
 #include <unordered_set>
 
-#include "nvtree/nv_tree.h"
+#include "leaf_tree/leaf_tree.h"
 #include "util/mutant.h"
 #include "util/run_parallel.h"
 
 namespace braiddb {
-namespace {
-
-// What the scan of a block keeps: enough that the walk along the list need not read persistent memory.
-struct Scanned {
-  uint64_t next = 0;  // link
-  uint64_t least = 0;
-  uint64_t greatest = 0;
-  uint32_t sorted = 0;
-  bool valid = false;
-  bool empty = true;
-};
-
-Status Damaged(const char* what) {
-  return Status::Corruption(std::string("NV-Tree: ") + what + "; restore the database from a copy");
-}
-
-}  // namespace
-
 // GOAL   The list of leaves with the range of each leaf, in DRAM. All blocks outside the list are free.
 // STEPS  1. Threads scan all blocks of the tree's segments in address order, linked or not: validity, link, smallest and largest
 //        key word. They do not read entries: an element of a free block may refer to an entry that is gone.
@@ -35,32 +17,15 @@ Status Damaged(const char* what) {
 //        4. Empty leaves except the first are removed from the list, since they have no range.
 // CRASH  Only step 4 stores: one link at a time, each to a leaf of the list. After a crash the next open rebuilds again.
 // COST   Step 1 reads all leaves sequentially and in parallel; step 2 flushes one line per leaf.
-Status NvTree::Rebuild(uint32_t threads) {
+Status LeafTree::Rebuild(uint32_t threads) {
   const std::vector<Segment*>& segments = space_->segments();
   std::vector<std::vector<Scanned>> scanned(segments.size());
   for (size_t i = 0; i < segments.size(); ++i) scanned[i].resize(space_->Blocks(*segments[i]));
   std::atomic<size_t> next_segment{0};
   // Step 1. Threads take segments from a common counter.
   const auto scan = [&] {
-    std::vector<Element> live;
     for (size_t i = next_segment++; i < segments.size(); i = next_segment++) {
-      for (uint64_t block = 0; block < scanned[i].size(); ++block) {
-        const PmPtr place = space_->Block(*segments[i], block);
-        const Leaf& leaf = *At(place);
-        if (!IsValidLeaf(leaf, root_->tree_id, place, leaf_bytes_)) continue;
-        live.clear();
-        CollectLive(leaf, leaf_bytes_, &live);
-        Scanned& found = scanned[i][block];
-        found.valid = true;
-        found.next = LoadAcquire(&leaf.next);
-        found.sorted = leaf.sorted();
-        found.empty = live.empty();
-        if (live.empty()) continue;
-        const auto [least, greatest] =
-            std::minmax_element(live.begin(), live.end(), [](const Element& a, const Element& b) { return a.key < b.key; });
-        found.least = least->key;
-        found.greatest = greatest->key;
-      }
+      for (uint64_t block = 0; block < scanned[i].size(); ++block) Scan(space_->Block(*segments[i], block), &scanned[i][block]);
     }
   };
   RunParallel(static_cast<uint32_t>(std::min<size_t>(threads, segments.size())), [&](uint32_t) { scan(); });
@@ -83,61 +48,69 @@ Status NvTree::Rebuild(uint32_t threads) {
     link = leaf->next;
   }
   if (list.empty()) return Damaged("there is no leaf");
-  Persistence* const persistence = parts_.regions->persistence();
   for (const PmPtr place : list) {
-    if (!BRAIDDB_MUTANT("found-leaves-not-flushed")) persistence->Flush(At(place), sizeof(Leaf));
+    if (!BRAIDDB_MUTANT("found-leaves-not-flushed")) FlushFound(place);
   }
-  // ORDER: nElements and links before any store that depends on them. After a killed process, values that can be read are not
+  // ORDER: commit words and links before any store that depends on them. After a killed process, values that can be read are not
   // necessarily durable. [CC-46]
-  if (!persistence->Drain()) return persistence->error();
+  if (!persistence()->Drain()) return persistence()->error();
 
   if (!space_->FreeOthers(list)) return Damaged("a link leads to where no leaf can be");
-  return BuildFromList(list, [&](PmPtr place) {
-    const Scanned& leaf = *find(place);
-    return KeyWords{leaf.least, leaf.greatest, leaf.sorted, leaf.empty};
-  });
+  return BuildFromList(list, find);
 }
 
-// Computes the separators of neighboring leaves and builds the inner nodes. `words(leaf)`: the key words of a leaf.
-Status NvTree::BuildFromList(const std::vector<PmPtr>& list, const std::function<KeyWords(PmPtr)>& words) {
-  Persistence* const persistence = parts_.regions->persistence();
+// Computes the separators of neighboring leaves and builds the inner nodes. `find(leaf)`: what the scan of the leaf has found.
+Status LeafTree::BuildFromList(const std::vector<PmPtr>& list, const std::function<const Scanned*(PmPtr)>& find) {
   const EpochManager::Guard guard = parts_.epochs->Enter();
   InnerNodes::NewChildren children;
   children.Reserve(list.size());
   std::vector<Element> left, right;
-  KeyWords before = words(list[0]);
-  children.Add({Separator(), list[0], before.sorted});
+  const Scanned* before = find(list[0]);
+  children.Add({Separator(), list[0], before->hint});
   for (size_t i = 1; i < list.size(); ++i) {
-    const KeyWords now = words(list[i]);
+    const Scanned* const now = find(list[i]);
     // Step 4. The link of the last kept leaf skips the empty one.
-    if (now.empty) {
-      uint64_t* const link = &At(children.all().back().leaf)->next;
-      StoreRelease(link, MakeLink(children.all().back().leaf.raw(), LinkTarget(LoadAcquire(&At(list[i])->next))));
+    if (now->empty) {
+      const PmPtr last = children.all().back().leaf;
+      uint64_t* const link = LinkOf(last);
+      StoreRelease(link, MakeLink(last.raw(), LinkTarget(LoadAcquire(LinkOf(list[i])))));
       // ORDER: the link before the leaf is used again. [CC-43]
       const bool left_out = BRAIDDB_MUTANT("emptied-leaf-link-not-persisted");
-      if (!left_out && !persistence->Persist(link, sizeof(*link))) return persistence->error();
+      if (!left_out && !persistence()->Persist(link, sizeof(*link))) return persistence()->error();
       space_->Free(list[i]);
       continue;
     }
     // Step 3. The key words decide, unless they are equal.
-    if (before.empty || before.greatest < now.least) {
+    if (now->has_words && before->has_words && (before->empty || before->greatest < now->least)) {
       // If the first leaf is empty, its range ends where the range of the next leaf begins.
-      children.Add({{now.least, nullptr}, list[i], now.sorted});
-    } else if (before.greatest > now.least) {
+      children.Add({{now->least, nullptr}, list[i], now->hint});
+    } else if (now->has_words && before->has_words && before->greatest > now->least) {
       return Damaged("two leaves are not in order");
     } else {
       left.clear();
       right.clear();
       CollectSorted(children.all().back().leaf, &left);
       CollectSorted(list[i], &right);
-      if (!Less(left.back(), right.front())) return Damaged("two leaves are not in order");
-      children.Add({Between(left.back(), right.front()), list[i], now.sorted});
+      if (right.empty() || (!left.empty() && !Less(left.back(), right.front()))) return Damaged("two leaves are not in order");
+      children.Add(
+          {left.empty() ? Separator{right.front().key, nullptr} : Between(left.back(), right.front()), list[i], now->hint});
     }
     before = now;
   }
-  inner_.Build(children.all());
+  const std::span<InnerNodes::Child> all = children.all();
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i].hint = HintOf(all[i].leaf, all[i].hint, all[i].low, i + 1 < all.size() ? &all[i + 1].low : nullptr);
+  inner_.Build(all);
   children.Give();
+  uint64_t elements = 0;
+  for (const InnerNodes::Child& child : all) elements += find(child.leaf)->elements;
+  elements_.store(elements, std::memory_order_relaxed);
+  knows_elements_ = true;
   return Status::OK();
+}
+
+Status LeafTree::Damaged(const char* what) const {
+  return Status::Corruption(std::string(name_) + ": " + what + "; restore the database from a copy");
 }
 
 }  // namespace braiddb

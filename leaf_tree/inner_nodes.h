@@ -1,5 +1,5 @@
-// InnerNodes: the inner nodes of NV-Tree (IN, PLN). They map a key to the leaf whose range contains it (NV-Tree, FAST '15, 3.1
-// and 3.2.5).
+// InnerNodes: inner nodes in DRAM, as NV-Tree has them (IN, PLN). They map a key to the leaf whose range contains it (NV-Tree,
+// FAST '15, 3.1 and 3.2.5).
 //
 // LAYOUT       DRAM only, rebuilt from the leaves when lost. Two parts:
 //
@@ -42,9 +42,9 @@
 #include <vector>
 
 #include "braiddb/status.h"
-#include "nvtree/leaf.h"
-#include "nvtree/separator.h"
+#include "leaf_tree/separator.h"
 #include "pmem/pm_ptr.h"
+#include "pmem/region_set.h"
 #include "util/epoch.h"
 #include "util/huge_array.h"
 
@@ -59,13 +59,14 @@ class InnerNodes {
   struct Child {
     Separator low;
     PmPtr leaf;
-    uint32_t sorted = 0;  // Leaf::sorted(), less than 2^8; 0: unknown. A hint for FetchLeaf only
+    uint32_t hint = 0;  // what the tree wants to know of the leaf before it reads it, less than 2^8; 0: unknown
 
     // The leaf and the hint in one word.
-    uint64_t word() const { return uint64_t{sorted} << kHintShift | leaf.raw(); }
+    uint64_t word() const { return uint64_t{hint} << kHintShift | leaf.raw(); }
   };
   static constexpr int kHintShift = 56;
-  static_assert(kMaxRegions <= 1u << (kHintShift - PmPtr::kRegionShift) && Leaf::kMaxElements < 1u << (64 - kHintShift));
+  static constexpr uint32_t kMaxHint = (1u << (64 - kHintShift)) - 1;
+  static_assert(kMaxRegions <= 1u << (kHintShift - PmPtr::kRegionShift));
   static PmPtr LeafOf(uint64_t word) { return PmPtr(word & ((uint64_t{1} << kHintShift) - 1)); }
   static uint32_t HintOf(uint64_t word) { return static_cast<uint32_t>(word >> kHintShift); }
   // A list of children under construction. The destructor deletes the new separator rests unless Give was called.
@@ -103,10 +104,17 @@ class InnerNodes {
   // The result of a search. The separators are valid as long as the caller's epoch guard.
   struct Range {
     PmPtr leaf;
-    uint32_t sorted = 0;  // as in Child
+    uint32_t hint = 0;  // as in Child
     Separator low;
     Separator high;        // the start of the next leaf's range
     bool is_last = false;  // the range has no end
+
+   private:
+    friend class InnerNodes;
+    // Of the PLN that the range is from.
+    const void* generation = nullptr;
+    const uint64_t* version_at = nullptr;
+    uint64_t version = 0;
   };
 
   InnerNodes(const KeyOrder* order, EpochManager* epochs) : order_(order), epochs_(epochs) {}
@@ -123,6 +131,13 @@ class InnerNodes {
   Range FindBefore(const SearchKey& target) const { return Search<true>(target); }
   Range FindBefore(const Separator& target) const { return Search<true>(target); }
 
+  // True if a search would still find the range, as at each moment since the search that found it. False: the range or one near
+  // it may have changed. REQUIRES: the epoch guard of the search.
+  bool IsCurrent(const Range& range) const {
+    // acquire: a reader that sees what came with a change of the PLN also sees the change of its version.
+    return generation_.load(std::memory_order_acquire) == range.generation && LoadAcquire(range.version_at) == range.version;
+  }
+
   // ---- Changes. REQUIRES: one thread at a time, with an epoch guard. If they throw std::bad_alloc, nothing has changed.
 
   // Replaces all nodes. `children`: at least one, in order; the first one's range begins before all keys. A child that was
@@ -138,6 +153,8 @@ class InnerNodes {
   class Replacement;
   Replacement Prepare(const SearchKey& at, uint32_t count, std::span<const Child> children);
   void Commit(Replacement* replacement) noexcept;
+  // Rebuilds the levels if that is due after the replacement. Called after Commit, before the next change.
+  void Settle(const Replacement& replacement) noexcept;
   // Rebuilds everything from the PLNs if these are nearly empty. Returns true if it did.
   bool Shrink();
 

@@ -1,10 +1,10 @@
-#include "levels/nv_tree/nv_merge.h"
+#include "compaction/leaf_merge.h"
 
 #include <algorithm>
 
 #include "compaction/key_merger.h"
 #include "compaction/merge_chunks.h"
-#include "nvtree/nv_cursor.h"
+#include "leaf_tree/leaf_cursor.h"
 #include "util/prefetch.h"
 #include "util/sync_point.h"
 
@@ -15,19 +15,19 @@ namespace {
 // the tree.
 constexpr size_t kCopyFrom = 8;
 // Prefetch distance of a sweep, in elements.
-constexpr std::ptrdiff_t kAhead = 8;
+constexpr std::ptrdiff_t kFetchedAhead = 8;
 // A sweep applies its changes when it has collected this many.
 constexpr size_t kSweepChanges = kCrashTest ? 16 : 2048;
 
-// Merges the keys of chunks by KeyMerger, and applies the changes batch by batch. Each thread has one NvMerger.
+// Merges the keys of chunks by KeyMerger, and applies the changes batch by batch. Each thread has one LeafMerger.
 //
 // CONCURRENCY  Threads merge different chunks. A key belongs to one chunk, so no two threads decide the same key. Two chunks may
-//              share a leaf: NvTree::Apply serializes changes of a leaf. JoinLeaf works on a copy of the leaf, or inside an
+//              share a leaf: LeafTree::Apply serializes changes of a leaf. JoinLeaf works on a copy of the leaf, or inside an
 //              epoch. Elements that other threads add meanwhile belong to other keys.
-class NvMerger {
+class LeafMerger {
  public:
-  NvMerger(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, MergeStats* stats)
-      : order_(*parts.order), tree_(*level.tree()), keys_(level.keys()), merger_(parts, job, stats) {}
+  LeafMerger(const LastLevel::Parts& parts, LeafTree* tree, const EntryKeys& keys, const MergeJob& job, MergeStats* stats)
+      : order_(*parts.order), tree_(*tree), keys_(keys), merger_(parts, job, stats) {}
 
   // Steps M1 to M3 for one chunk. `items`: in entry order, with all versions that the tables have of each key.
   Status MergeItems(const std::vector<ChunkItem>& items) {
@@ -56,7 +56,9 @@ class NvMerger {
   Status Commit() {
     if (Status status = merger_.MarkTombstones(); !status.ok()) return status;
     BRAIDDB_SYNC_POINT("LevelMerge:Marked");
-    // The first fence in NvTree::Apply makes the marks durable. [CC-45]
+    if (changes_.empty()) return Status::OK();
+    // ORDER: the marks before the changes of leaves. [CC-45]
+    if (Status status = Finish(); !status.ok()) return status;
     Status status = tree_.Apply(changes_);
     changes_.clear();
     BRAIDDB_SYNC_POINT("LevelMerge:Applied");
@@ -136,7 +138,7 @@ class NvMerger {
   // Searches one key in the tree and adds its versions. The epoch protects the leaf that is read.
   void LookUp(const ChunkItem& item) {
     const EpochManager::Guard guard = tree_.epochs()->Enter();
-    tree_.VisitKey(NewestOf(item), [this](const Element& element) { return AddFromTree(element); });
+    tree_.VisitElements(NewestOf(item), [this](const Element& element) { return AddFromTree(element); });
   }
 
   // Adds an element of the tree whose key word equals that of the key. Different keys may share a key word, so the entry's key is
@@ -158,36 +160,37 @@ class NvMerger {
   }
 
   const KeyOrder& order_;
-  NvTree& tree_;
+  LeafTree& tree_;
   const EntryKeys& keys_;
   KeyMerger merger_;
   std::vector<LeafChange> changes_;
-  NvTree::LeafCopy copy_;
+  LeafTree::LeafCopy copy_;
 };
 
 }  // namespace
 
-Status RunNvMerge(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job,
-                  const std::vector<const PmTable*>& tables, MergeStats* stats) {
+Status RunLeafMerge(const LastLevel::Parts& parts, LeafTree* tree, const EntryKeys& keys, const MergeJob& job,
+                    const std::vector<const PmTable*>& tables, MergeStats* stats) {
   // The check precedes the plan, because a plan over many tables takes long.
   if (job.stop != nullptr && job.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
   const MergePlan plan(tables, parts.regions, parts.order, PmPtr());
   if (parts.regions->damage_seen()) return RegionSet::DamagedList();
-  const uint64_t lines = level.tree()->flushed_lines();
+  const uint64_t lines = tree->flushed_lines();
   Status status = MergeChunks(
-      parts, job, plan, stats, [&](MergeStats* own) { return NvMerger(parts, level, job, own); }, [](size_t, NvMerger*) {});
-  stats->flushed_lines += level.tree()->flushed_lines() - lines;
+      parts, job, plan, stats, [&](MergeStats* own) { return LeafMerger(parts, tree, keys, job, own); },
+      [](size_t, LeafMerger*) {});
+  stats->flushed_lines += tree->flushed_lines() - lines;
   return status;
 }
 
-Status SweepNvTree(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, const KeyRanges& ranges,
-                   MergeStats* stats) {
-  const uint64_t lines = level.tree()->flushed_lines();
-  NvMerger merger(parts, level, job, stats);
+Status SweepLeafTree(const LastLevel::Parts& parts, LeafTree* tree, const EntryKeys& keys, const MergeJob& job,
+                     const KeyRanges& ranges, MergeStats* stats) {
+  const uint64_t lines = tree->flushed_lines();
+  LeafMerger merger(parts, tree, keys, job, stats);
   Status status;
   for (size_t i = 0; status.ok() && i < ranges.size(); ++i) {
     const auto& [begin, end] = ranges[i];
-    NvCursor cursor(level.tree());
+    LeafCursor cursor(tree);
     if (begin != nullptr) {
       cursor.Seek(SearchKey(*parts.order, *begin, kMaxSequence));
     } else {
@@ -195,8 +198,8 @@ Status SweepNvTree(const LastLevel::Parts& parts, const NvLevel& level, const Me
     }
     for (; status.ok() && cursor.element() != nullptr; cursor.Next()) {
       const Element* const element = cursor.element();
-      if (cursor.end() - element > kAhead) level.keys().Prefetch(element[kAhead]);
-      const LogEntry* const entry = level.keys().EntryOf(*element);
+      if (cursor.end() - element > kFetchedAhead) keys.Prefetch(element[kFetchedAhead]);
+      const LogEntry* const entry = keys.EntryOf(*element);
       if (entry != nullptr && end != nullptr && parts.order->Compare(entry->key(), *end) >= 0) break;
       if (job.stop != nullptr && job.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
       status = merger.SweepVersion(*element);
@@ -204,8 +207,8 @@ Status SweepNvTree(const LastLevel::Parts& parts, const NvLevel& level, const Me
     if (status.ok()) status = merger.EndSweepOfKey();
   }
   if (status.ok()) status = merger.Commit();
-  if (status.ok()) status = merger.Finish();
-  stats->flushed_lines += level.tree()->flushed_lines() - lines;
+  if (const Status finished = merger.Finish(); status.ok()) status = finished;  // as in MergeChunks
+  stats->flushed_lines += tree->flushed_lines() - lines;
   return status;
 }
 

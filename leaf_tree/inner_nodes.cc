@@ -1,4 +1,4 @@
-#include "nvtree/inner_nodes.h"
+#include "leaf_tree/inner_nodes.h"
 
 #include <algorithm>
 #include <bit>
@@ -299,14 +299,18 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
     };
     const uint64_t word = Load(parent.leaf[slot]);
     range.leaf = LeafOf(word);
-    range.sorted = HintOf(word);
+    range.hint = HintOf(word);
     range.low = low(slot);
     // The range ends at the next separator, or at the end of the PLN's range.
     if (slot + 1 < count) {
       range.high = low(slot + 1);
       range.is_last = false;
     }
-    if (Load(parent.version) == version) return range;
+    if (Load(parent.version) != version) continue;
+    range.generation = &generation;
+    range.version_at = &parent.version;
+    range.version = version;
+    return range;
   }
 }
 
@@ -443,7 +447,10 @@ void InnerNodes::Commit(Replacement* change) noexcept {
   generation->children -= change->count;
   generation->unindexed += change->new_parents;
   RetireGivenUp();
-  if (!change->rebuild) return;
+}
+
+void InnerNodes::Settle(const Replacement& change) noexcept {
+  if (!change.rebuild) return;
   try {
     RebuildLevels();
   } catch (const std::bad_alloc&) {  // walks to the right stay longer, but correct; the next change tries again
